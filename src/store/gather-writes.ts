@@ -1,14 +1,22 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+/** How many items one write brings at most, and how long after the begin of one write the next one begins at the earliest, in ms. */
+type GatherLimits = { most: number; everyMs: number };
+
 /**
- * Makes many writes of one kind few: one runs at a time, and the next one writes all that came meanwhile, at most `most` at
- * once. Each call resolves when its own item is written, and throws what the write of its group throws.
+ * Makes many writes of one kind few: one runs at a time, and the next one writes all that came meanwhile. Each call resolves
+ * when its own item is written, and throws what the write of its group throws.
  */
-export function gatherWrites<T>(writeAll: (items: readonly T[]) => Promise<unknown>, most: number) {
+export function gatherWrites<T>(writeAll: (items: readonly T[]) => Promise<unknown>, { most, everyMs }: GatherLimits) {
   let group: { items: T[]; written: Promise<void> } | undefined;
   let isFree = Promise.resolve();
+  let notBefore = 0;
 
   const write = async (items: readonly T[]) => {
     await isFree;
-    await endOfTurn();
+    const waitMs = notBefore - performance.now();
+    await (waitMs > 0 ? delay(waitMs) : endOfTurn());
+    notBefore = performance.now() + everyMs;
     if (group?.items === items) group = undefined;
     await writeAll(items);
   };

@@ -4,7 +4,7 @@ import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts
 import { gatherWrites } from "./gather-writes.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
-import { makeUseStore } from "./use-store.ts";
+import type { UseStore } from "./use-store.ts";
 import { insertIfAbsent, runWrite } from "./writes.ts";
 
 /** A response of the Responses API that is read again. Its contents are JSON texts: they may have any fields, at any depth. */
@@ -76,10 +76,9 @@ const BATCH = 8;
 
 export type ResponseStore = ReturnType<typeof makeResponseStore>;
 
-export function makeResponseStore(db: Db) {
+export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater">) {
   const responses = db.collection<StoredResponse>(responseCollection.name);
   const background = db.collection<BackgroundResponse>(responseCollection.name);
-  const use = makeUseStore(db);
   const { update, get, remove, ...work } = makeWorkRecords(background, {
     watched: { isOpen: true },
     fields: ["tenantId", "jobId"],
@@ -88,14 +87,11 @@ export function makeResponseStore(db: Db) {
     return { tenantId, kind: "sources" as const, bytes, expiresAt };
   };
   const count = (record: StoredResponse, bytes: number) => use.add(toUse(record, bytes));
-  const insertGathered = gatherWrites<StoredResponse>(async (records) => {
-    const command = { insert: responseCollection.name, documents: records, ordered: false };
-    const added = records.map((record) => toUse(record, bytesOf(record)));
-    await Promise.all([runWrite(db, command), use.addAll(added)]);
-  }, MAX_GATHERED);
-  const insertAlone = async (record: StoredResponse) => {
-    if (await insertIfAbsent(responses, record)) await count(record, bytesOf(record));
-  };
+  const insertGathered = gatherWrites<StoredResponse>(
+    (documents) => runWrite(db, { insert: responseCollection.name, documents, ordered: false }),
+    { most: MAX_GATHERED, everyMs: 0 },
+  );
+  const insertAlone = (record: StoredResponse) => insertIfAbsent(responses, record);
   return {
     ...work,
     get: (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse | null> => get(tenantId, id),
@@ -106,9 +102,11 @@ export function makeResponseStore(db: Db) {
       }),
     /** Writes a record, together with others that come at the same time, and counts its bytes as stored until it expires. */
     async insert(record: StoredResponse | BackgroundResponse): Promise<void> {
-      if (bytesOf(record) > MAX_GATHERED_BYTES) return insertAlone(record);
+      const bytes = bytesOf(record);
       // A command of the store is not repeated by the driver, and one record must not fail the others of its group.
-      await insertGathered(record).catch(() => insertAlone(record));
+      if (bytes > MAX_GATHERED_BYTES) await insertAlone(record);
+      else await insertGathered(record).catch(() => insertAlone(record));
+      use.addLater(toUse(record, bytes));
     },
     /** Closes an open response; false for one that has ended, which stays as it is. */
     async finish(record: BackgroundResponse, { response, output, bytes, total, error }: ResponseEnd): Promise<boolean> {

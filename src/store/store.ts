@@ -106,6 +106,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
     await migrateData(db, { migrations, logger: options.logger });
     await createIndexes(db);
     const capabilities = await ensureSearchIndexes(db, { logger: options.logger });
+    const use = makeUseStore(db);
     return {
       capabilities,
       jobs: makeJobStore(db),
@@ -124,7 +125,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),
       reindexes: makeReindexStore(db),
-      responses: makeResponseStore(db),
+      responses: makeResponseStore(db, use),
       responseEvents: makeResponseEventStore(db),
       apiKeys: makeApiKeyStore(db),
       sessions: makeSessionStore(db),
@@ -140,7 +141,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       completions: makeCompletionStore(db),
       retention: makeRetentionStore(db),
       usage: makeUsageStore(db),
-      use: makeUseStore(db),
+      use,
       budgets: makeBudgetStore(db),
       batches: makeBatchStore(db),
       files: makeFileStore(db),
@@ -154,7 +155,10 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       async checkSearch(): Promise<void> {
         if (capabilities.vectorSearch) await checkSearchIndexes(db);
       },
-      close,
+      async close(): Promise<void> {
+        await use.settled();
+        await close();
+      },
     };
   } catch (error) {
     await close();

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { gatherWrites } from "./gather-writes.ts";
 
 /** What a tenant keeps in bytes; summing what is there would take too long, so it is counted as it is written. */
 type UseKind = "sources" | "responses";
@@ -16,8 +17,12 @@ export const useCollection = defineCollection<UseDocument>({
 });
 
 const HOUR_MS = 3_600_000;
+/** How often what is added later is written, in ms: the bytes of so long are what a crash leaves uncounted. */
+const LATER_MS = 40;
 
 type Change = { tenantId: string; kind: UseKind; bytes: number; expiresAt?: Date };
+
+export type UseStore = ReturnType<typeof makeUseStore>;
 
 /** What is written in two steps, the bytes and then their number: a process that ends between the two counts too few. */
 export function makeUseStore(db: Db) {
@@ -30,21 +35,22 @@ export function makeUseStore(db: Db) {
     const update = { $inc: { bytes }, $setOnInsert: { tenantId, kind, ...end } };
     await uses.updateOne({ _id: idOf(change) }, update, { upsert: true });
   };
+  const addGathered = gatherWrites<Change>((changes) => Promise.all(merge(changes).map(add)), {
+    most: Number.POSITIVE_INFINITY,
+    everyMs: LATER_MS,
+  });
+  let added = Promise.resolve();
   return {
     add,
-    /** Adds several at once; those of one document in one write. */
-    async addAll(changes: readonly Change[]): Promise<void> {
-      const sums = new Map<string, Change>();
-      for (const change of changes) {
-        const id = idOf(change);
-        const sum = sums.get(id);
-        if (sum) sum.bytes += change.bytes;
-        else sums.set(id, { ...change });
-      }
-      await Promise.all([...sums.values()].map(add));
+    /** The same with others that come within a moment, in one write for each document; nothing waits for it. */
+    addLater(change: Change): void {
+      added = addGathered(change).catch(() => undefined); // too few are counted, as of a process that ends
     },
+    /** Resolves when what was added before is written. */
+    settled: () => added,
     /** The bytes that a tenant keeps. */
     async bytes(tenantId: string, kind: UseKind): Promise<number> {
+      await added;
       let sum = 0;
       for await (const { bytes } of uses.find(ofTenant(tenantId, { kind }))) sum += bytes;
       return Math.max(0, sum);
@@ -58,4 +64,16 @@ const hourOf = ({ expiresAt }: Change) => expiresAt && Math.ceil(expiresAt.getTi
 function idOf(change: Change): string {
   const hour = hourOf(change);
   return `${change.tenantId}:${change.kind}${hour === undefined ? "" : `:${hour}`}`;
+}
+
+/** Changes of one document as one. */
+function merge(changes: readonly Change[]): Change[] {
+  const sums = new Map<string, Change>();
+  for (const change of changes) {
+    const id = idOf(change);
+    const sum = sums.get(id);
+    if (sum) sum.bytes += change.bytes;
+    else sums.set(id, { ...change });
+  }
+  return [...sums.values()];
 }

@@ -5,10 +5,13 @@ describe("gathered writes", () => {
   it("are one for what comes in one turn, and one for all that comes while another runs, in their order", async () => {
     const groups: number[][] = [];
     const { promise: isWritten, resolve } = Promise.withResolvers<void>();
-    const write = gatherWrites<number>(async (items) => {
-      groups.push([...items]);
-      await isWritten;
-    }, 3);
+    const write = gatherWrites<number>(
+      async (items) => {
+        groups.push([...items]);
+        await isWritten;
+      },
+      { most: 3, everyMs: 0 },
+    );
     const first = [write(1), write(2)];
     while (groups.length === 0) await new Promise(setImmediate);
     const later = [3, 4, 5, 6].map(write);
@@ -17,10 +20,24 @@ describe("gathered writes", () => {
     expect(groups).to.deep.equal([[1, 2], [3, 4, 5], [6]]);
   });
 
+  it("are one, too, for what comes in some turns after the one before", async () => {
+    const groups: number[][] = [];
+    const write = gatherWrites<number>(async (items) => void groups.push([...items]), { most: 9, everyMs: 500 });
+    await write(1);
+    const later = [write(2)];
+    for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
+    later.push(write(3));
+    await Promise.all(later);
+    expect(groups).to.deep.equal([[1], [2, 3]]);
+  });
+
   it("fail for those of their group alone", async () => {
-    const write = gatherWrites<string>(async (items) => {
-      if (items.includes("bad")) throw new Error("refused");
-    }, 2);
+    const write = gatherWrites<string>(
+      async (items) => {
+        if (items.includes("bad")) throw new Error("refused");
+      },
+      { most: 2, everyMs: 0 },
+    );
     const written = await Promise.allSettled(["good", "bad", "better"].map(write));
     expect(written.map(({ status }) => status)).to.deep.equal(["rejected", "rejected", "fulfilled"]);
   });

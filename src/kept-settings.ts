@@ -20,6 +20,18 @@ export const keptSettings = {
     count(1_024, 2 ** 50).default(2 ** 30),
     "Bytes of a tenant's responses that are kept for 24 hours, for repeats by `Idempotency-Key`",
   ),
+  MAX_RUNS: setting(
+    count(1, 1_000_000_000).default(1_000_000),
+    "Runs of agents, workflows and composites that one tenant may keep",
+  ),
+  MAX_RUN_BYTES: setting(
+    count(1_024, 2 ** 50).default(20 * 2 ** 30),
+    "Bytes of these runs, with their steps and audit logs; a run has 4 KiB at least",
+  ),
+  MAX_CALL_LOG_BYTES: setting(
+    count(1_024, 2 ** 50).default(10 * 2 ** 30),
+    "Bytes of a tenant's call logs, 1 KiB each and their texts; beyond it the oldest are removed",
+  ),
   CALL_LOG_DAYS: setting(
     count(0, 36_500).default(400),
     "Days that the log record of a model call (`/ai/logs`) is kept; 0: for ever",
@@ -57,6 +69,9 @@ export function toQuotas(v: Values) {
     storedBytes: v.MAX_STORED_BYTES,
     idempotencyBytes: v.IDEMPOTENCY_BYTES_PER_TENANT,
     customProviders: v.MAX_CUSTOM_PROVIDERS,
+    runs: v.MAX_RUNS,
+    runBytes: v.MAX_RUN_BYTES,
+    callLogBytes: v.MAX_CALL_LOG_BYTES,
     openJobs: v.MAX_OPEN_JOBS,
     openBatches: v.MAX_OPEN_BATCHES,
   };

@@ -71,7 +71,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
     disposables.add(() => rag.close());
-    const composite = makeComposite({ store, jobs, gateway });
+    const composite = makeComposite({ store, jobs, gateway, quotas });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });

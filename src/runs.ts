@@ -7,6 +7,8 @@ import type { Jobs } from "./jobs/jobs.ts";
 import type { JobRecord } from "./store/job-record.ts";
 import type { JobState } from "./store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
+import { bytesOfRun } from "./store/run-use.ts";
+import type { Quotas } from "./tenancy/quotas.ts";
 import { type Caller, toStoredCaller } from "./tenancy/roles.ts";
 
 /** A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. */
@@ -17,6 +19,12 @@ export function newRun({ caller, jobId = newId("job") }: RunRequest<unknown>) {
   const { tenantId } = caller;
   const now = new Date();
   return { tenantId, jobId, caller: toStoredCaller(caller), isOpen: true as const, createdAt: now, updatedAt: now };
+}
+
+/** Takes a run of its tenant's quotas. @throws AppError `quota_exceeded`. */
+export async function takeRun(quotas: Pick<Quotas, "check">, run: { tenantId: string }): Promise<void> {
+  await quotas.check(run.tenantId, "runs");
+  await quotas.check(run.tenantId, "runBytes", bytesOfRun(run));
 }
 
 /** The state of a run that has not ended, by the state of its job. */

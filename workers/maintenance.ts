@@ -10,6 +10,8 @@ const CALLBACKS_EVERY_MS = 1_000;
 const RETENTION_EVERY_MS = 60_000;
 const RETENTION_STEPS = 20;
 const DAY_MS = 86_400_000;
+/** Tenants with too many call logs that one pass looks at. */
+const EXCESSIVE_TENANTS = 20;
 
 /**
  * Keeps the queues in line with the records, and documents and runs (of agents, workflows, composite patterns) with their jobs,
@@ -47,9 +49,27 @@ export function keepReconciled(platform: Platform) {
     start("reconcile", reconcileEveryMs, reconcile),
     // A loop of its own, so that slow receivers do not delay reconcile.
     start("callbacks", Math.min(reconcileEveryMs, CALLBACKS_EVERY_MS), callbacks.sweep),
-    start("retention", RETENTION_EVERY_MS, () => removeExpired(platform)),
+    start("retention", RETENTION_EVERY_MS, async () => {
+      await removeExpired(platform);
+      await removeExcess(platform);
+    }),
   ];
   return { stop: async () => void (await Promise.all(loops.map((loop) => loop.stop()))) };
+}
+
+/** Removes the oldest call logs of tenants that keep too many bytes of them: a few in each step, and a bounded number in a pass. */
+export async function removeExcess({ store, config, logger }: Pick<Platform, "store" | "config" | "logger">) {
+  const { callLogsAbove, removeOldestCallLogs } = store.retention;
+  const limit = config.quotas.callLogBytes;
+  for (const { tenantId, bytes } of await callLogsAbove(limit, EXCESSIVE_TENANTS)) {
+    let left = bytes - limit;
+    for (let step = 0; step < RETENTION_STEPS && left > 0; step++) left -= await removeOldestCallLogs(tenantId, left);
+    const removed = bytes - limit - left;
+    logger.info(
+      { tenantId, removed },
+      "the oldest call logs of a tenant were removed: it keeps too many bytes of them",
+    );
+  }
 }
 
 /** Removes call logs and runs that are older than the settings keep them: a few in each step, and a bounded number in a pass. */

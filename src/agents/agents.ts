@@ -4,7 +4,7 @@ import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { errorOf, makeRunList, newRun, type RunRequest, sumSpent } from "../runs.ts";
+import { errorOf, makeRunList, newRun, type RunRequest, sumSpent, takeRun } from "../runs.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import { hashRun } from "./audit.ts";
 import { makeAgentDefinitions } from "./definitions.ts";
@@ -27,10 +27,12 @@ export function makeAgents(deps: AgentsDeps) {
     ...makeAgentDefinitions(deps),
     /**
      * Records a run of an agent as it is now, then submits its job.
-     * @throws AppError `not_found`, `compliance_blocked`, `provider_not_configured`, `provider_key_unreadable`, `budget_exhausted`, `unavailable`.
+     * @throws AppError `not_found`, `compliance_blocked`, `provider_not_configured`, `provider_key_unreadable`, `budget_exhausted`,
+     * `quota_exceeded`, `unavailable`.
      */
     async accept(request: AgentRunRequest) {
       const record = await toRun(deps, request);
+      await takeRun(deps.quotas, record);
       await agentRuns.ensure(record);
       const about = {
         title: record.definition.name,

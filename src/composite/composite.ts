@@ -3,7 +3,7 @@ import { AppError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { compositeQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { errorOf, type RunRequest } from "../runs.ts";
+import { errorOf, type RunRequest, takeRun } from "../runs.ts";
 import type { OpenExecution } from "../store/execution-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { type CompositeDeps, type CompositeRun, execute, findRun } from "./execute.ts";
@@ -26,7 +26,7 @@ export function makeComposite(deps: CompositeDeps) {
     /**
      * Guards the input, chooses the models, records the run and submits its job, under `jobId` when given.
      * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `provider_not_configured`, `budget_exhausted`,
-     * `unavailable`.
+     * `quota_exceeded`, `unavailable`.
      */
     async accept({ caller, body, isInteractive, jobId = newId("job") }: RunRequest<CompositeInput>) {
       guardInput(body); // every run begins here, so none bypasses the guard
@@ -50,6 +50,7 @@ export function makeComposite(deps: CompositeDeps) {
         updatedAt: now,
         expireAt: new Date(now.getTime() + KEPT_MS),
       };
+      await takeRun(deps.quotas, record);
       await deps.store.executions.insert(record);
       const about = { title: `${pattern} (${profile})`, startedBy: caller.subject }; // nothing of what is said in it
       return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };

@@ -6,6 +6,7 @@ import type { WorkContext } from "../jobs/work.ts";
 import { sumSpent } from "../runs.ts";
 import type { ExecutionRecord, ExecutionStep, ExecutionStore } from "../store/execution-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
+import type { Quotas } from "../tenancy/quotas.ts";
 import { openPatternRun, type PatternOutcome } from "./patterns/pattern.ts";
 import { type PatternId, patterns } from "./patterns.ts";
 import { isRegulated, type ProfileId, profiles } from "./profiles.ts";
@@ -17,6 +18,7 @@ export type CompositeDeps = {
   store: { executions: ExecutionStore };
   jobs: Pick<Jobs, "submit" | "find">;
   gateway: Pick<Gateway, "complete" | "usableModels" | "resolveModel" | "requireBudget">;
+  quotas: Pick<Quotas, "check">;
 };
 
 /** A run as it is recorded here; the store does not know which patterns and profiles there are. */

@@ -1,10 +1,13 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import type { AgentDefinition } from "./agent-store.ts";
+import { auditCollection } from "./audit-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
-import { makeWorkRecords, type WorkDocument } from "./records.ts";
+import { makeWorkRecords } from "./records.ts";
+import { type CountedRun, countRuns, type PartOfRun } from "./run-use.ts";
+import { makeUseStore } from "./use-store.ts";
 
 /** How a run can have ended. */
 export const agentRunEnds = ["completed", "stopped", "failed", "cancelled"] as const;
@@ -47,7 +50,7 @@ export type RunEnd = {
 export type RunTurn = { role: "system" | "user" | "assistant"; content: string };
 
 /** A run of an agent. What happened in it is in its audit entries. */
-export type AgentRunRecord = WorkDocument & {
+export type AgentRunRecord = CountedRun & {
   agentId: string;
   /** The agent as it was when the run was accepted. */
   agentVersion: number;
@@ -102,8 +105,11 @@ export const agentRunCollection = defineCollection<AgentRunRecord>({
 export function makeAgentRunStore(db: Db) {
   const runs = db.collection<AgentRunRecord>(agentRunCollection.name);
   const { update, ...records } = makeWorkRecords(runs, { watched: { isOpen: true }, fields: ["tenantId", "jobId"] });
+  const parts = db.collection<PartOfRun>(auditCollection.name);
+  const { settle, ...counted } = countRuns(runs, { records, use: makeUseStore(db), parts });
   return {
     ...records,
+    ...counted,
     /** A run of any tenant; for the operator's own commands. */
     getForOperator: (runId: string) => runs.findOne<AgentRunRecord>({ _id: runId }),
     list(
@@ -134,7 +140,11 @@ export function makeAgentRunStore(db: Db) {
         .limit(session.limit)
         .toArray(),
     /** Ends a run that is open; false when it has ended before. */
-    finish: (tenantId: string, runId: string, end: RunEnd) =>
-      update(tenantId, runId, { $set: { end, updatedAt: end.finishedAt }, $unset: { isOpen: "" } }),
+    async finish(tenantId: string, runId: string, end: RunEnd): Promise<boolean> {
+      const $set = { end, updatedAt: end.finishedAt };
+      const isEnded = await update(tenantId, runId, { $set, $unset: { isOpen: "" } });
+      if (isEnded) await settle(tenantId, runId, end);
+      return isEnded;
+    },
   };
 }

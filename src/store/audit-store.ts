@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import { unavailable } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { withBytes } from "./run-use.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /** One tool call that a model asked for. `arguments` is the text that the model wrote. */
@@ -50,6 +51,8 @@ export type AuditEntry = {
   /** Hash of the entry before; of the first one the hash of the run itself. */
   previous: string;
   hash: string;
+  /** How many the store keeps for it; no part of what is hashed. */
+  bytes?: number;
 };
 
 export const auditCollection = defineCollection<AuditEntry>({
@@ -65,7 +68,8 @@ export function makeAuditStore(db: Db) {
   return {
     /** @throws AppError `unavailable` when the place is taken: another worker has continued the run. */
     async append(entry: AuditEntry): Promise<void> {
-      if (!(await insertIfAbsent(entries, entry))) throw unavailable("This run's trail, which another worker writes,");
+      if (!(await insertIfAbsent(entries, withBytes(entry))))
+        throw unavailable("This run's trail, which another worker writes,");
     },
     /** The entries of a run in order, from the place `from` on. */
     list: (tenantId: string, runId: string, from = 0): Promise<AuditEntry[]> =>

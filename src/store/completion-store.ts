@@ -1,9 +1,11 @@
+import { calculateObjectSize } from "bson";
 import { type Db, MongoBulkWriteError } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { firstIdAt } from "../ids.ts";
 import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
+import { makeUseStore } from "./use-store.ts";
 import { DUPLICATE_KEY, runWrite } from "./writes.ts";
 
 /** The log record of one model call of any surface, however it ended. Never changed after it was written. */
@@ -40,6 +42,21 @@ export type CompletionDocument = {
   createdAt: Date;
   /** Kept only where the operator wants the texts of chats kept. */
   content?: { messages: unknown[]; text: string };
+  /** By which it counts among the call logs of its tenant. Absent in records of earlier releases, which do not count. */
+  bytes?: number;
+};
+
+/** What the store keeps for a call besides its texts, in bytes. */
+const BYTES_BESIDE_TEXTS = 1_024;
+
+const withBytes = (document: CompletionDocument): CompletionDocument => {
+  const texts = document.content === undefined ? 0 : calculateObjectSize(document.content);
+  return { ...document, bytes: BYTES_BESIDE_TEXTS + texts };
+};
+
+/** How records count that were added (1) or removed (-1). */
+export const toLogUse = ({ tenantId, bytes = 0 }: Pick<CompletionDocument, "tenantId" | "bytes">, sign: 1 | -1) => {
+  return { tenantId, kind: "callLogs" as const, bytes: sign * bytes };
 };
 
 export const completionsCollection = defineCollection<CompletionDocument>({
@@ -89,6 +106,7 @@ export type CompletionStore = ReturnType<typeof makeCompletionStore>;
 export function makeCompletionStore(db: Db) {
   const collection = db.collection<CompletionDocument>(completionsCollection.name);
   const { get } = makeRecords(collection);
+  const use = makeUseStore(db);
   return {
     get,
     /** The newest first. */
@@ -106,31 +124,42 @@ export function makeCompletionStore(db: Db) {
           : {}),
       });
     },
-    /** Writes records; those that are there already (a repeated write) are left as they are. */
-    async insertMany(documents: readonly CompletionDocument[]): Promise<void> {
-      if (documents.length === 0) return;
-      if (documents.every(({ content }) => content === undefined)) {
-        await runWrite(db, { insert: completionsCollection.name, documents: [...documents], ordered: false });
-        return;
-      }
-      try {
-        // With texts they can be more than one command holds.
-        await collection.insertMany([...documents], { ordered: false });
-      } catch (error) {
-        if (!isOnlyDuplicates(error)) throw error;
-      }
+    /** Writes records; those that are there already (a repeated write) are left as they are, and do not count again. */
+    async insertMany(given: readonly CompletionDocument[]): Promise<void> {
+      if (given.length === 0) return;
+      const documents = given.map(withBytes);
+      const duplicates = await insertAll(documents);
+      await use.addAll(documents.slice(duplicates).map((document) => toLogUse(document, 1)));
     },
     /** Writes a record unless it is there already, and returns the one that is kept. */
-    async keep(document: CompletionDocument): Promise<CompletionDocument> {
+    async keep(given: CompletionDocument): Promise<CompletionDocument> {
+      const document = withBytes(given);
       const { duplicates } = await runWrite(db, { insert: completionsCollection.name, documents: [document] });
-      if (duplicates === 0) return document;
-      return (await get(document.tenantId, document._id)) ?? document;
+      if (duplicates > 0) return (await get(document.tenantId, document._id)) ?? document;
+      await use.add(toLogUse(document, 1));
+      return document;
     },
   };
+
+  /** Returns how many were there already. */
+  async function insertAll(documents: CompletionDocument[]): Promise<number> {
+    if (documents.every(({ content }) => content === undefined)) {
+      const written = await runWrite(db, { insert: completionsCollection.name, documents, ordered: false });
+      return written.duplicates;
+    }
+    try {
+      // With texts they can be more than one command holds.
+      await collection.insertMany(documents, { ordered: false });
+      return 0;
+    } catch (error) {
+      return countDuplicates(error);
+    }
+  }
 }
 
-/** Whether every write error of an unordered insert is a duplicate key. */
-function isOnlyDuplicates(error: unknown): boolean {
-  if (!(error instanceof MongoBulkWriteError) || error.code !== DUPLICATE_KEY) return false;
-  return [error.writeErrors].flat().every(({ code }) => code === DUPLICATE_KEY);
+/** How many documents an unordered insert found there already. @throws the error, when it has another cause. */
+function countDuplicates(error: unknown): number {
+  const failures = error instanceof MongoBulkWriteError ? [error.writeErrors].flat() : [];
+  if (failures.length === 0 || failures.some(({ code }) => code !== DUPLICATE_KEY)) throw error;
+  return failures.length;
 }

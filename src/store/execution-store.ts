@@ -1,7 +1,9 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
-import { defineCollection } from "./collection.ts";
-import { makeWorkRecords, type WorkDocument } from "./records.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
+import { makeWorkRecords } from "./records.ts";
+import { type CountedRun, countRuns } from "./run-use.ts";
+import { makeUseStore } from "./use-store.ts";
 
 /** A model call of a run that has ended. */
 export type ExecutionStep = {
@@ -21,7 +23,7 @@ export type ExecutionStep = {
 };
 
 /** A run of a composite pattern. */
-export type ExecutionRecord = WorkDocument & {
+export type ExecutionRecord = CountedRun & {
   /** The key of its request: model calls are counted to it. */
   keyId: string;
   /** The ids of the area above; the store keeps them as texts. */
@@ -61,21 +63,28 @@ export function makeExecutionStore(db: Db) {
     watched: { isOpen: true },
     fields: ["tenantId", "jobId", "profile"],
   });
+  const { settle, ...counted } = countRuns(executions, { records, use: makeUseStore(db) });
+  /** What a run that has ended has besides what it began with. */
+  const findKept = (tenantId: string, id: string) =>
+    executions.findOne(ofTenant(tenantId, { _id: id }), { projection: { steps: 1, result: 1, error: 1 } });
   return {
     ...records,
+    ...counted,
     /** Records an ended call; false when the run has ended or the call's answer is there already. */
     addStep(tenantId: string, executionId: string, step: ExecutionStep) {
       const unanswered = { steps: { $not: { $elemMatch: { step: step.step, status: "completed" as const } } } };
       return update(tenantId, executionId, { $push: { steps: step } }, unanswered);
     },
     /** Closes an open run; false for one that has ended, which stays as it is. */
-    finish(tenantId: string, executionId: string, { result, error, erase }: ExecutionEnd) {
+    async finish(tenantId: string, executionId: string, { result, error, erase }: ExecutionEnd): Promise<boolean> {
       const now = new Date();
       const erased = erase ? { input: "" as const, "steps.$[].output": "" as const } : {};
-      return update(tenantId, executionId, {
+      const isEnded = await update(tenantId, executionId, {
         $set: { ...(result ? { result } : {}), ...(error ? { error } : {}), finishedAt: now, updatedAt: now },
         $unset: { isOpen: "" as const, ...erased },
       });
+      if (isEnded) await settle(tenantId, executionId, (await findKept(tenantId, executionId)) ?? {});
+      return isEnded;
     },
   };
 }

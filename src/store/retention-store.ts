@@ -3,7 +3,9 @@ import { firstIdAt, type IdKind } from "../ids.ts";
 import { type AgentRunRecord, agentRunCollection } from "./agent-run-store.ts";
 import { type AuditEntry, auditCollection } from "./audit-store.ts";
 import { ofTenant, type TenantDocument } from "./collection.ts";
-import { type CompletionDocument, completionsCollection } from "./completion-store.ts";
+import { type CompletionDocument, completionsCollection, toLogUse } from "./completion-store.ts";
+import { aboutUse, toRemoved } from "./run-use.ts";
+import { makeUseStore } from "./use-store.ts";
 import {
   type WorkflowRunRecord,
   type WorkflowStepRecord,
@@ -24,47 +26,73 @@ export function makeRetentionStore(db: Db) {
   const workflowSteps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
   const agentRuns = db.collection<AgentRunRecord>(agentRunCollection.name);
   const auditSteps = db.collection<AuditEntry>(auditCollection.name);
+  const use = makeUseStore(db);
+  // Another worker may remove the same records at once: only as many count as were removed here.
+  const removeRuns = async <T extends TenantDocument>(runs: Collection<T>, old: readonly Removed[]) => {
+    const removed = await removeAll(runs, old);
+    await use.addAll(old.slice(0, removed).flatMap(toRemoved));
+    return removed;
+  };
+  const removeLogs = async (old: readonly Removed[]) => {
+    const removed = await removeAll(completions, old);
+    await use.addAll(old.slice(0, removed).map((log) => toLogUse(log, -1)));
+    return removed;
+  };
   return {
     async removeCallLogs(before: Date): Promise<number> {
-      const ids = (await findOld(completions, { kind: "log", before })).map(({ _id }) => _id);
-      return removeAll(completions, ids);
+      return removeLogs(await findOld(completions, { kind: "log", before }));
     },
+    /** Of a tenant that keeps too many bytes of them; at least as many logs as have `bytes`. Returns the bytes removed. */
+    async removeOldestCallLogs(tenantId: string, bytes: number): Promise<number> {
+      const found = await findOldest(completions, ofTenant(tenantId));
+      let [sum, count] = [0, 0];
+      for (const record of found) {
+        if (sum >= bytes) break;
+        sum += record.bytes ?? 0;
+        count += 1;
+      }
+      await removeLogs(found.slice(0, count));
+      return sum;
+    },
+    /** Tenants whose call logs have more bytes than a limit. */
+    callLogsAbove: use.callLogsAbove,
     /** Of runs that have ended, with the results of their steps. */
     async removeWorkflowRuns(before: Date): Promise<number> {
       const old = await findOld(workflowRuns, { kind: "workflowRun", before, filter: { end: { $exists: true } } });
       for (const { _id, tenantId } of old) await workflowSteps.deleteMany(ofTenant(tenantId, { runId: _id }));
-      return removeAll(
-        workflowRuns,
-        old.map(({ _id }) => _id),
-      );
+      return removeRuns(workflowRuns, old);
     },
     /** Of runs that have ended, with their audit logs. */
     async removeAgentRuns(before: Date): Promise<number> {
       const old = await findOld(agentRuns, { kind: "run", before, filter: { end: { $exists: true } } });
       for (const { _id, tenantId } of old) await auditSteps.deleteMany(ofTenant(tenantId, { runId: _id }));
-      return removeAll(
-        agentRuns,
-        old.map(({ _id }) => _id),
-      );
+      return removeRuns(agentRuns, old);
     },
   };
 }
+
+/** What is read of a record that is about to be removed. Those of earlier releases have no bytes, and do not count. */
+type Removed = TenantDocument & { bytes?: number };
 
 /** The oldest records of a kind that were made before a time. */
 function findOld<T extends TenantDocument>(
   collection: Collection<T>,
   { kind, before, filter }: { kind: IdKind; before: Date; filter?: Filter<T> },
-): Promise<TenantDocument[]> {
-  const old = { _id: { $lt: firstIdAt(kind, before) }, ...filter } as Filter<T>; // of any T, `_id` is a string
-  return collection
-    .find<TenantDocument>(old, { projection: { tenantId: 1 } })
-    .sort({ _id: 1 })
-    .limit(REMOVED_AT_A_TIME)
-    .toArray();
+): Promise<Removed[]> {
+  return findOldest(collection, { _id: { $lt: firstIdAt(kind, before) }, ...filter } as Filter<T>); // of any T, `_id` is a string
 }
 
-async function removeAll<T extends TenantDocument>(collection: Collection<T>, ids: readonly string[]): Promise<number> {
-  if (ids.length === 0) return 0;
+function findOldest<T extends TenantDocument>(collection: Collection<T>, filter: Filter<T>): Promise<Removed[]> {
+  const oldest = collection.find<Removed>(filter, { projection: aboutUse }).sort({ _id: 1 });
+  return oldest.limit(REMOVED_AT_A_TIME).toArray();
+}
+
+async function removeAll<T extends TenantDocument>(
+  collection: Collection<T>,
+  records: readonly TenantDocument[],
+): Promise<number> {
+  if (records.length === 0) return 0;
+  const ids = records.map(({ _id }) => _id);
   const { deletedCount } = await collection.deleteMany({ _id: { $in: ids } } as unknown as Filter<T>); // likewise
   return deletedCount;
 }

@@ -3,15 +3,19 @@ import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts
 import { gatherWrites } from "./gather-writes.ts";
 
 /** What a tenant keeps in bytes; summing what is there would take too long, so it is counted as it is written. */
-type UseKind = "sources" | "responses";
+type UseKind = "sources" | "responses" | "runs" | "callLogs";
 
-/** The bytes that a tenant keeps of a kind; of what ends by itself a document for each hour, which ends with the last of it. */
-type UseDocument = TenantDocument & { kind: UseKind; bytes: number; expiresAt?: Date };
+/**
+ * The bytes that a tenant keeps of a kind, and of runs their number; of what ends by itself a document for each hour, which
+ * ends with the last of it.
+ */
+type UseDocument = TenantDocument & { kind: UseKind; bytes: number; records?: number; expiresAt?: Date };
 
 export const useCollection = defineCollection<UseDocument>({
   name: "use",
   indexes: [
     { name: "tenant", key: { tenantId: 1, kind: 1 } },
+    { name: "largest_call_logs", key: { bytes: 1 }, partialFilterExpression: { kind: "callLogs" } },
     { name: "expiry", key: { expiresAt: 1 }, expireAfterSeconds: 0 },
   ],
 });
@@ -20,7 +24,7 @@ const HOUR_MS = 3_600_000;
 /** How often what is added later is written, in ms: the bytes of so long are what a crash leaves uncounted. */
 const LATER_MS = 40;
 
-type Change = { tenantId: string; kind: UseKind; bytes: number; expiresAt?: Date };
+export type UseChange = { tenantId: string; kind: UseKind; bytes: number; records?: number; expiresAt?: Date };
 
 export type UseStore = ReturnType<typeof makeUseStore>;
 
@@ -28,52 +32,67 @@ export type UseStore = ReturnType<typeof makeUseStore>;
 export function makeUseStore(db: Db) {
   const uses = db.collection<UseDocument>(useCollection.name);
   /** Adds bytes, which are negative for what was removed. `expiresAt`: when they end by themselves. */
-  const add = async (change: Change): Promise<void> => {
-    const { tenantId, kind, bytes } = change;
+  const add = async (change: UseChange): Promise<void> => {
+    const { tenantId, kind, bytes, records } = change;
     const hour = hourOf(change);
     const end = hour === undefined ? {} : { expiresAt: new Date(hour * HOUR_MS) };
-    const update = { $inc: { bytes }, $setOnInsert: { tenantId, kind, ...end } };
+    const $inc = records === undefined ? { bytes } : { bytes, records };
+    const update = { $inc, $setOnInsert: { tenantId, kind, ...end } };
     await uses.updateOne({ _id: idOf(change) }, update, { upsert: true });
   };
-  const addGathered = gatherWrites<Change>((changes) => Promise.all(merge(changes).map(add)), {
+  const addGathered = gatherWrites<UseChange>((changes) => Promise.all(merge(changes).map(add)), {
     most: Number.POSITIVE_INFINITY,
     everyMs: LATER_MS,
   });
   let added = Promise.resolve();
+  const sum = async (tenantId: string, kind: UseKind, field: "bytes" | "records") => {
+    await added;
+    let total = 0;
+    for await (const use of uses.find(ofTenant(tenantId, { kind }))) total += use[field] ?? 0;
+    return Math.max(0, total);
+  };
   return {
     add,
-    /** The same with others that come within a moment, in one write for each document; nothing waits for it. */
-    addLater(change: Change): void {
+    /** Adds several at once; those of one document in one write. */
+    addAll: async (changes: readonly UseChange[]): Promise<void> => void (await Promise.all(merge(changes).map(add))),
+    /** Adds bytes with others that come within a moment, in one write for each document; nothing waits for it. */
+    addLater(change: UseChange): void {
       added = addGathered(change).catch(() => undefined); // too few are counted, as of a process that ends
     },
     /** Resolves when what was added before is written. */
     settled: () => added,
     /** The bytes that a tenant keeps. */
-    async bytes(tenantId: string, kind: UseKind): Promise<number> {
-      await added;
-      let sum = 0;
-      for await (const { bytes } of uses.find(ofTenant(tenantId, { kind }))) sum += bytes;
-      return Math.max(0, sum);
-    },
+    bytes: (tenantId: string, kind: UseKind): Promise<number> => sum(tenantId, kind, "bytes"),
+    /** How many records they are, of kinds whose records are counted. */
+    records: (tenantId: string, kind: UseKind): Promise<number> => sum(tenantId, kind, "records"),
+    /** Tenants whose call logs have more bytes than `limit`, with these bytes: at most `most`, the largest first. */
+    callLogsAbove: (limit: number, most: number): Promise<Pick<UseDocument, "tenantId" | "bytes">[]> =>
+      uses
+        .find({ kind: "callLogs", bytes: { $gt: limit } })
+        .sort({ bytes: -1 })
+        .limit(most)
+        .toArray(),
   };
 }
 
-const hourOf = ({ expiresAt }: Change) => expiresAt && Math.ceil(expiresAt.getTime() / HOUR_MS);
+const hourOf = ({ expiresAt }: UseChange) => expiresAt && Math.ceil(expiresAt.getTime() / HOUR_MS);
 
 /** The document that a change is added to. */
-function idOf(change: Change): string {
+function idOf(change: UseChange): string {
   const hour = hourOf(change);
   return `${change.tenantId}:${change.kind}${hour === undefined ? "" : `:${hour}`}`;
 }
 
 /** Changes of one document as one. */
-function merge(changes: readonly Change[]): Change[] {
-  const sums = new Map<string, Change>();
+function merge(changes: readonly UseChange[]): UseChange[] {
+  const sums = new Map<string, UseChange>();
   for (const change of changes) {
     const id = idOf(change);
     const sum = sums.get(id);
-    if (sum) sum.bytes += change.bytes;
-    else sums.set(id, { ...change });
+    if (sum) {
+      sum.bytes += change.bytes;
+      if (change.records !== undefined) sum.records = (sum.records ?? 0) + change.records;
+    } else sums.set(id, { ...change });
   }
   return [...sums.values()];
 }

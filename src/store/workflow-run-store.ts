@@ -3,7 +3,9 @@ import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
-import { makeWorkRecords, type WorkDocument } from "./records.ts";
+import { makeWorkRecords } from "./records.ts";
+import { type CountedRun, countRuns, type PartOfRun, withBytes } from "./run-use.ts";
+import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /** How a run can have ended. */
@@ -31,7 +33,7 @@ export type Awaiting = {
 };
 
 /** A run of a workflow, with the definition that it began with. Its steps' results are records of their own. */
-export type WorkflowRunRecord = WorkDocument & {
+export type WorkflowRunRecord = CountedRun & {
   workflowId: string;
   version: number;
   name: string;
@@ -86,6 +88,8 @@ export type WorkflowStepRecord = TenantDocument & {
   output?: string;
   error?: ErrorView;
   spent?: { tokens: number; costUsd: number };
+  /** How many the store keeps for it. */
+  bytes?: number;
 };
 
 export const workflowStepCollection = defineCollection<WorkflowStepRecord>({
@@ -100,8 +104,11 @@ export function makeWorkflowRunStore(db: Db) {
     watched: { isWatched: true },
     fields: ["tenantId", "jobId", "awaiting"],
   });
+  const parts = db.collection<PartOfRun>(workflowStepCollection.name);
+  const { settle, ...counted } = countRuns(runs, { records, use: makeUseStore(db), parts });
   return {
     ...records,
+    ...counted,
     list: (tenantId: string, workflowId: string, page: PageQuery): Promise<Page<WorkflowRunSummaryRecord>> =>
       findPage(runs, { tenantId, page, filter: { workflowId }, fields: [...shown, "end.status", "end.finishedAt"] }),
     /** Notes that an open run is run now, and awaits nothing any more. Null when it has ended. */
@@ -113,10 +120,14 @@ export function makeWorkflowRunStore(db: Db) {
     await: (tenantId: string, runId: string, awaiting: Awaiting) =>
       update(tenantId, runId, { $set: { awaiting }, $unset: { trying: "", isWatched: "" } }),
     /** Ends a run that is open; false when it has ended before. */
-    finish: (tenantId: string, runId: string, end: WorkflowRunEnd) =>
-      update(tenantId, runId, { $set: { end, updatedAt: end.finishedAt }, $unset: { isOpen: "", isWatched: "" } }),
+    async finish(tenantId: string, runId: string, end: WorkflowRunEnd): Promise<boolean> {
+      const $set = { end, updatedAt: end.finishedAt };
+      const isEnded = await update(tenantId, runId, { $set, $unset: { isOpen: "", isWatched: "" } });
+      if (isEnded) await settle(tenantId, runId, end);
+      return isEnded;
+    },
     /** Keeps a step's result; false when there is one already, of this step or at this place. */
-    addStep: (step: WorkflowStepRecord) => insertIfAbsent(steps, step),
+    addStep: (step: WorkflowStepRecord) => insertIfAbsent(steps, withBytes(step)),
     /** The results of a run, in the order in which they came. */
     steps: (tenantId: string, runId: string): Promise<WorkflowStepRecord[]> =>
       steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),

@@ -30,6 +30,9 @@ type Quota = {
   passes?: true;
 };
 
+/** Runs are kept as evidence: their age alone removes them, and no call of a tenant. */
+const RUNS_ADVICE = "Ask the operator for more, or to keep runs for fewer days.";
+
 /** What a tenant may have a limited number of. */
 const registry = {
   agents: { setting: "MAX_AGENTS", what: "agents", counterOf: ({ agents }) => agents.count },
@@ -72,6 +75,32 @@ const registry = {
     setting: "MAX_CUSTOM_PROVIDERS",
     what: "custom providers",
     counterOf: ({ customProviders }) => customProviders.count,
+  },
+  runs: {
+    setting: "MAX_RUNS",
+    what: "kept runs of agents, workflows and composites",
+    counterOf:
+      ({ use }) =>
+      (tenantId) =>
+        use.records(tenantId, "runs"),
+    advice: RUNS_ADVICE,
+  },
+  runBytes: {
+    setting: "MAX_RUN_BYTES",
+    what: "bytes of kept runs of agents, workflows and composites",
+    counterOf:
+      ({ use }) =>
+      (tenantId) =>
+        use.bytes(tenantId, "runs"),
+    advice: RUNS_ADVICE,
+  },
+  callLogBytes: {
+    setting: "MAX_CALL_LOG_BYTES",
+    what: "bytes of call logs",
+    counterOf:
+      ({ use }) =>
+      (tenantId) =>
+        use.bytes(tenantId, "callLogs"),
   },
   openJobs: {
     setting: "MAX_OPEN_JOBS",

@@ -2,7 +2,7 @@ import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { errorOf, makeRunList, newRun, type RunRequest } from "../runs.ts";
+import { errorOf, makeRunList, newRun, type RunRequest, takeRun } from "../runs.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { makeApprovals } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
@@ -39,10 +39,12 @@ export function makeWorkflows(deps: WorkflowsDeps) {
     /**
      * Records a run of a workflow as it is now, then submits its job.
      * @throws AppError `not_found`; `invalid_request` for an input that does not fit the workflow's schema;
-     * `provider_not_configured`, `provider_key_unreadable` for a model that the tenant cannot use; `unavailable`.
+     * `provider_not_configured`, `provider_key_unreadable` for a model that the tenant cannot use; `quota_exceeded`;
+     * `unavailable`.
      */
     async accept(request: WorkflowRunRequest) {
       const record = await toRun(deps, request);
+      await takeRun(deps.quotas, record);
       await workflowRuns.insert(record);
       const { isInteractive, workflowId } = request;
       const about = { title: record.name, startedBy: request.caller.subject, subject: { workflowId } };

@@ -26,12 +26,13 @@ describe("the entries of an audit log", () => {
     const [first, second] = [entry(0), entry(1)];
     await audit.append(second);
     await audit.append(first);
+    const list = async (of: string) => (await audit.list(of, runId)).map(({ bytes: _bytes, ...kept }) => kept);
     const otherRun = newId("run");
     await audit.append({ ...entry(0), _id: `${otherRun}:0`, runId: otherRun });
-    expect(await audit.list(tenantId, runId)).to.deep.equal([first, second]);
+    expect(await list(tenantId)).to.deep.equal([first, second]);
     const again = await audit.append({ ...first, hash: "other" }).catch((error: { code: string }) => error.code);
     expect(again, "another worker's entry at a place that is taken").to.equal("unavailable");
-    expect(await audit.list(tenantId, runId)).to.deep.equal([first, second]);
-    expect(await audit.list(newId("tenant"), runId)).to.deep.equal([]);
+    expect(await list(tenantId)).to.deep.equal([first, second]);
+    expect(await list(newId("tenant"))).to.deep.equal([]);
   });
 });

@@ -76,11 +76,12 @@ describe("the ledger's store", () => {
       { ...document, inputTokens: 99 },
       { ...document, _id: "log_ledger_2" },
     ]);
-    expect(await completions.get(tenantId, "log_ledger_1")).to.deep.equal(document);
+    const kept = { ...document, bytes: 1_024 };
+    expect(await completions.get(tenantId, "log_ledger_1")).to.deep.equal(kept);
     expect(await completions.get(tenantId, "log_ledger_2")).to.include({ inputTokens: 3 });
     expect(await completions.get("ten_other", "log_ledger_1")).to.equal(null);
-    expect(await completions.keep({ ...document, createdAt: new Date() })).to.deep.equal(document);
+    expect(await completions.keep({ ...document, createdAt: new Date() })).to.deep.equal(kept);
     const next = { ...document, _id: "log_ledger_3" };
-    expect(await completions.keep(next)).to.equal(next);
+    expect(await completions.keep(next)).to.deep.equal({ ...kept, ...next });
   });
 });

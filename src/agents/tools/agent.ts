@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { derivedId, idSchema } from "../../ids.ts";
+import { takeRun } from "../../runs.ts";
+import type { AgentRunRecord } from "../../store/agent-run-store.ts";
 import { RunStopped } from "../run-state.ts";
 import { defineTool, missingTarget, throwForModel, toolKind } from "./tool.ts";
 
@@ -33,7 +35,7 @@ export const agent = toolKind({
           throwForModel(error);
         }
         const { tenantId, jobId, caller, context, _id: parentRunId } = parent;
-        const child = await deps.store.agentRuns.ensure({
+        const child: AgentRunRecord = {
           _id: derivedId("run", { at: parent.createdAt, from: idempotencyKey }),
           tenantId,
           agentId,
@@ -49,7 +51,9 @@ export const agent = toolKind({
           isOpen: true,
           createdAt: new Date(),
           updatedAt: new Date(),
-        });
+        };
+        await takeRun(deps.quotas, child);
+        await deps.store.agentRuns.ensure(child);
         const result = await execute(child._id, signal);
         const { output, status, stopReason, tokensUsed: tokens, outputTokens, costUsd, runId } = result;
         spend({ tokens, outputTokens, costUsd });

@@ -21,8 +21,9 @@ const mostUsd = 0.64 + 0.002;
 const embedding = { model: "text-embedding-3-large", input: Array.from({ length: 10 }, () => "word ".repeat(1_600)) };
 const embeddingPrice = 130;
 /** Four whole answers are a dollar, so that most of these calls are more than there is money for. */
-const CALLS = 24;
-const messages = [{ role: "user" as const, content: "Tell me a long story." }];
+const CALLS = 64;
+const input = "Tell me a long story.";
+const messages = [{ role: "user" as const, content: input }];
 
 describe(`${CALLS} calls at once with 1 USD left`, function () {
   this.timeout(120_000);
@@ -71,15 +72,20 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
       timeoutMs: 60_000,
       what: "the end of the job",
     });
+  const endOfResponse = (id: string) =>
+    pollUntil(
+      async () => /completed|failed|incomplete/.test((await client.get(`/v1/responses/${id}`)).string("status")),
+      { timeoutMs: 60_000, what: "the end of the response" },
+    );
   const openAi = () => new OpenAI({ baseURL: `${test.url}/v1`, apiKey: test.keys.owner, maxRetries: 0 });
   const each = (call: () => Promise<unknown>) => async () => {
     await Promise.all(Array.from({ length: CALLS }, call));
   };
-  const drain = async (path: string) => {
+  const drain = async (path: string, body: object = { messages }) => {
     const response = await fetch(`${test.url}${path}`, {
       method: "POST",
       headers: { authorization: `Bearer ${test.keys.owner}`, "content-type": "application/json" },
-      body: JSON.stringify({ model, messages, stream: true }),
+      body: JSON.stringify({ model, ...body, stream: true }),
     });
     await response.text();
     expect(response.status).to.be.oneOf([200, 402]);
@@ -116,6 +122,26 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
     "streamed chats": each(() => drain("/ai/chat")),
     "chats by OpenAI's surface": each(() => client.post("/v1/chat/completions", { model, messages })),
     "streams by OpenAI's surface": each(() => drain("/v1/chat/completions")),
+    responses: each(() => client.post("/v1/responses", { model, input })),
+    "streamed responses": each(() => drain("/v1/responses", { input })),
+    "responses in the background": each(async () => {
+      const made = await client.post("/v1/responses", { model, input, background: true });
+      if (made.status === 200) await endOfResponse(made.string("id"));
+    }),
+    "calls by Anthropic's surface": each(() => client.post("/v1/messages", { model, messages, max_tokens: 64_000 })),
+    "streams by Anthropic's surface": each(() => drain("/v1/messages", { messages, max_tokens: 64_000 })),
+    "lines of a batch of messages": async () => {
+      const params = { model, messages, max_tokens: 64_000 };
+      const requests = Array.from({ length: CALLS }, (_, at) => ({ custom_id: `${at}`, params }));
+      const path = `/v1/messages/batches/${(await client.post("/v1/messages/batches", { requests })).string("id")}`;
+      const atEnd = async () => (await client.get(path)).string("processing_status") === "ended";
+      await pollUntil(atEnd, { timeoutMs: 60_000, what: "the end of the batch" });
+    },
+    "chats with an agent": async () => {
+      const agent = await client.post("/agents", { name: "Teller", model, systemPrompt: "Tell long stories." });
+      const named = `agent:${agent.string("agentId")}`;
+      await each(() => client.post("/v1/chat/completions", { model: named, messages }))();
+    },
     "calls of the chat tool": each(() => callTool(client, "svc_chat", { model, messages })),
     "chats by a widget key": async () => {
       const { body } = await client.post("/ai/widget/key", {});
@@ -128,7 +154,7 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
     "chats that may wait for a batch": chatWithin({}),
     "chats that may wait for a batch, with a limit of their own": chatWithin({ maxTokens: 2_000 }),
     "lines of a file": () => sendFile(CALLS, {}),
-    "lines of a file, with a limit of their own": () => sendFile(16, { max_tokens: 2_000 }),
+    "lines of a file, with a limit of their own": () => sendFile(CALLS, { max_tokens: 2_000 }),
     "runs of an agent": async () => {
       const agent = await client.post("/agents", { name: "Teller", model, systemPrompt: "Tell long stories." });
       await each(async () => {

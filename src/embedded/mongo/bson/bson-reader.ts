@@ -31,15 +31,32 @@ export function decodeDocument(stored: Uint8Array): Document {
   return readFields({ bytes, view, at: 0 });
 }
 
-function readFields(input: Input): Document {
+/** The same for some fields of it alone: what other fields hold is passed over, however large it is. */
+export function decodeFields(stored: Uint8Array, wanted: ReadonlySet<string>): Document {
+  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
+  const view = new DataView(stored.buffer, stored.byteOffset, stored.byteLength);
+  return readFields({ bytes, view, at: 0 }, wanted);
+}
+
+function readFields(input: Input, wanted?: ReadonlySet<string>): Document {
   const document: Document = {};
   input.at += 4;
   for (;;) {
     const type = input.bytes[input.at++];
     if (type === 0 || type === undefined) return document;
     const name = readName(input);
-    setField(document, name, readValue(input, type));
+    if (wanted === undefined || wanted.has(name)) setField(document, name, readValue(input, type));
+    else skipValue(input, type);
   }
+}
+
+/** Values that may be large begin with their length: of documents and arrays it counts itself. */
+function skipValue(input: Input, type: number): void {
+  const length = () => input.view.getInt32(input.at, true);
+  if (type === bsonType.string) input.at += 4 + length();
+  else if (type === bsonType.document || type === bsonType.array) input.at += length();
+  else if (type === bsonType.binary) input.at += 5 + length();
+  else readValue(input, type);
 }
 
 function readArray(input: Input): unknown[] {

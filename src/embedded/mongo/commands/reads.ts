@@ -35,10 +35,20 @@ function find(context: CommandContext, fields: Fields<typeof findShape>): Docume
   const { filter = {}, projection = {}, limit, batchSize, singleBatch: isSingleBatch } = fields;
   const isProjected = Object.keys(projection).length > 0;
   const project = isProjected ? compileProjection(projection) : undefined;
+  const names = fieldsOf(projection);
   const rows = findRows(findCollection(context), { filter, sort: readSort(fields.sort), limit });
-  const results = rows.map((row) => (project ? encodeDocument(project(row.document())) : row.bytes));
+  const results = rows.map((row) =>
+    project ? encodeDocument(project(names ? row.fields(names) : row.document())) : row.bytes,
+  );
   const namespace = `${context.db}.${collectionName(context)}`;
   return { cursor: context.engine.cursors.open({ namespace, results, batchSize, isSingleBatch }) };
+}
+
+/** The fields that a projection reads; undefined where it keeps all of them, beside a search's scores. */
+function fieldsOf(projection: Document): ReadonlySet<string> | undefined {
+  const paths = Object.entries(projection);
+  if (paths.some(([, value]) => isDocument(value))) return undefined;
+  return new Set(["_id", ...paths.map(([path]) => path.split(".", 1)[0] ?? "")]);
 }
 
 function getMore(context: CommandContext, { collection, batchSize }: Fields<typeof getMoreShape>): Document {

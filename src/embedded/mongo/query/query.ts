@@ -1,7 +1,15 @@
 import type { Document } from "../bson/bson-types.ts";
 import { encodeValue } from "../bson/index-keys.ts";
 import { type Sort, sortKey } from "../bson/order.ts";
-import { allRows, type Collection, checkThere, firstChunk, largestChunk } from "../storage/collection.ts";
+import {
+  allRows,
+  type Collection,
+  checkThere,
+  chunkOf,
+  firstChunk,
+  largestChunk,
+  noteBytes,
+} from "../storage/collection.ts";
 import { makeRow, type Row } from "../storage/storage.ts";
 import { compileFilter } from "./filter.ts";
 import { type IndexScan, type KeyRange, type Plan, type PlanRequest, planQuery } from "./planner.ts";
@@ -109,9 +117,14 @@ function* scanRange(collection: Collection, scan: IndexScan, range: KeyRange, fi
   const end = isBackward ? range.low : range.high;
   let key = isBackward ? range.high : range.low;
   let rid = -1; // before every row of that key, in either direction
-  for (let size = firstSize; ; size = Math.min(size * 4, largestChunk)) {
+  for (let most = firstSize; ; most = Math.min(most * 4, largestChunk)) {
     checkThere(collection);
+    const size = chunkOf(collection, most);
     const rows = statement.all(key, rid, end, size) as unknown as KeyRow[]; // prepared to give arrays
+    noteBytes(
+      collection,
+      rows.map(([, , bytes]) => bytes.length),
+    );
     for (const row of rows) yield makeRow(row[1], row[2]);
     const last = rows.at(-1);
     if (last === undefined || rows.length < size) return;

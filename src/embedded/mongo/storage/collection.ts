@@ -62,6 +62,8 @@ export function openCollection({ sqlite }: Storage, row: { id: number; db: strin
     searchIndexes,
     /** A cursor that still stands in it ends with an error. */
     isDropped: false,
+    /** Bytes of a row, by the rows that were read last. */
+    rowBytes: 0,
     byId: rows(`SELECT rid, doc FROM ${table} WHERE id = ?`),
     byRid: rows(`SELECT doc FROM ${table} WHERE rid = ?`),
     /** (rid), a row `[key of its _id]`. */
@@ -151,12 +153,29 @@ function readRows(collection: Collection, afterRid: number, count: number): Row[
 export const firstChunk = 4;
 export const largestChunk = 256;
 
+/** Bytes that are read at a time, about: rows of large documents are read a few at a time, so that others may come between. */
+const chunkBytes = 1 << 20;
+
+/** How many rows to read next, of `size` that may be: as many as are not too large, by the rows that were read last. */
+export const chunkOf = ({ rowBytes }: Collection, size: number): number =>
+  Math.max(1, Math.min(size, Math.floor(chunkBytes / Math.max(1, rowBytes))));
+
+/** Notes how large the rows are that were read just now. */
+export function noteBytes(collection: Collection, sizes: readonly number[]): void {
+  if (sizes.length > 0) collection.rowBytes = sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
+}
+
 /** Every row of the collection in the order of insertion, read in chunks so that no statement stays open. */
 export function* allRows(collection: Collection): Generator<Row> {
   let after = 0;
-  for (let size = firstChunk; ; size = Math.min(size * 4, largestChunk)) {
+  for (let most = firstChunk; ; most = Math.min(most * 4, largestChunk)) {
     checkThere(collection);
+    const size = chunkOf(collection, most);
     const rows = readRows(collection, after, size);
+    noteBytes(
+      collection,
+      rows.map(({ bytes }) => bytes.length),
+    );
     yield* rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < size) return;

@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { lockFile } from "../../../lock-file.ts";
-import { decodeDocument } from "../bson/bson-reader.ts";
+import { decodeDocument, decodeFields } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
 import { watchDisk } from "./disk-space.ts";
 
@@ -112,8 +112,13 @@ export function prepareRows(sqlite: DatabaseSync, sql: string): StatementSync {
   return statement;
 }
 
-/** A stored document: its row, its bytes, and the document itself, decoded when first asked for. */
-export type Row = { rid: number; bytes: Uint8Array; document(): Document };
+/** A stored document: its row, its bytes, and the document itself, decoded when first asked for; or some of its fields. */
+export type Row = {
+  rid: number;
+  bytes: Uint8Array;
+  document(): Document;
+  fields(wanted: ReadonlySet<string>): Document;
+};
 
 /** An index outside of SQLite's tables that follows what is written. */
 export type FollowingIndex = {
@@ -131,5 +136,6 @@ export function makeRow(rid: number, bytes: Uint8Array): Row {
       decoded ??= decodeDocument(bytes);
       return decoded;
     },
+    fields: (wanted) => decoded ?? decodeFields(bytes, wanted),
   };
 }

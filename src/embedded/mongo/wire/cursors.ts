@@ -16,6 +16,8 @@ type Opening = {
 };
 
 const defaultBatchSize = 101;
+/** A batch that took this long to read ends, in ms: others' commands come between it and the next one. */
+const maxBatchMs = 10;
 /** An answer is closed with the document that takes it over this size: under the 16 MiB that drivers accept, and some. */
 const maxBatchBytes = 16 * 1024 * 1024;
 /** A cursor that is not read for this long is closed, as MongoDB does. */
@@ -23,7 +25,7 @@ const idleTimeoutMs = 10 * 60_000;
 const maxCursors = 10_000;
 
 /** The cursors of all clients. What `open` and `next` answer is the `cursor` field of an answer: a batch, and id 0 at the end. */
-export function makeCursors() {
+export function makeCursors(now: () => number = () => performance.now()) {
   const open = new Map<number, Cursor>();
   let lastId = Math.floor(Math.random() * 2 ** 40); // ids of an earlier run of this server must not be met again
   const keep = (id: number, cursor: Cursor) => {
@@ -34,7 +36,8 @@ export function makeCursors() {
     /** Gives the first batch. @throws CommandError 96 when too many cursors are open. */
     open: ({ namespace: ns, results, batchSize = defaultBatchSize, isSingleBatch }: Opening) => {
       const cursor: Cursor = { namespace: ns, results, pending: undefined, usedAt: Date.now() };
-      const firstBatch = takeBatch(cursor, batchSize);
+      const untilMs = isSingleBatch ? Number.POSITIVE_INFINITY : now() + maxBatchMs;
+      const firstBatch = takeBatch(cursor, batchSize, () => now() > untilMs);
       const isAtEnd = isSingleBatch || (batchSize > 0 && peek(cursor) === undefined);
       if (isAtEnd) return { firstBatch, id: Long.ZERO, ns };
       if (open.size >= maxCursors) throw commandError("OperationFailed", `more than ${maxCursors} cursors are open`);
@@ -48,7 +51,8 @@ export function makeCursors() {
         throw commandError("Unauthorized", `cursor id ${id} belongs to another namespace, ${cursor.namespace}`);
       cursor.usedAt = Date.now();
       open.delete(id); // a cursor that fails is closed
-      const nextBatch = takeBatch(cursor, batchSize || Number.POSITIVE_INFINITY);
+      const untilMs = now() + maxBatchMs;
+      const nextBatch = takeBatch(cursor, batchSize || Number.POSITIVE_INFINITY, () => now() > untilMs);
       return { nextBatch, id: peek(cursor) === undefined ? Long.ZERO : keep(id, cursor), ns };
     },
     /** Closes a cursor; false when it was not open. */
@@ -68,11 +72,11 @@ function peek(cursor: Cursor): Uint8Array | undefined {
   return cursor.pending;
 }
 
-/** The next documents: as many as are asked for, and as fit into one answer. */
-function takeBatch(cursor: Cursor, batchSize: number): Raw {
+/** The next documents: as many as are asked for, as fit into one answer, and as are read in the time; one at least. */
+function takeBatch(cursor: Cursor, batchSize: number, isOver: () => boolean): Raw {
   const documents: Uint8Array[] = [];
   let bytes = 0;
-  while (documents.length < batchSize) {
+  while (documents.length < batchSize && (documents.length === 0 || !isOver())) {
     const document = peek(cursor);
     if (document === undefined) break;
     bytes += document.length + 16;

@@ -1,13 +1,16 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { compressChat } from "../../src/gateway/chat/compress.ts";
+import { compressing } from "../../src/gateway/chat/compress.ts";
 import type { CompressionReport } from "../../src/gateway/chat/outcome.ts";
 import { type Message, textOf } from "../../src/gateway/messages.ts";
 import { cpuTimeOf } from "../support/cpu-time.ts";
 import { longPrompts, type TestPrompt } from "../support/prompts.ts";
 
 const compress = (messages: Message[]) => {
-  const { request, report } = compressChat({ model: "m", messages });
+  const work = compressing({ model: "m", messages });
+  let step = work.next();
+  while (!step.done) step = work.next();
+  const { request, report } = step.value;
   return { messages: request.messages, report };
 };
 const textOfAll = (messages: readonly Message[]) => messages.map(({ content }) => textOf(content)).join("\n");

@@ -6,14 +6,19 @@ const keys = (count: number, value: unknown) =>
 const chat = (fields: object) => ({ messages: [{ role: "user", content: "Say hello." }], ...fields });
 
 /** The same JSON body again and again; `make` gives it as a value, or as text where no value nests so deep. */
-function body(name: string, about: string, attack: { path: string; make(): object | string; lanes?: number }): Attack {
+function body(
+  name: string,
+  about: string,
+  attack: { path: string; make(): object | string; lanes?: number; options?: string },
+): Attack {
   return {
     name,
     about,
     async run({ member, signal }) {
       const made = attack.make();
       const text = typeof made === "string" ? made : JSON.stringify(made);
-      const headers = { "content-type": "application/json" };
+      const options = attack.options === undefined ? {} : { "x-svc-options": attack.options };
+      const headers = { "content-type": "application/json", ...options };
       await flood(signal, attack.lanes ?? 4, () => member.call("POST", attack.path, { body: text, headers }));
     },
   };
@@ -55,8 +60,14 @@ export const bodyAttacks: readonly Attack[] = [
     path: "/rag/query",
     make: () => `{"query":"x","filter":${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}}`,
   }),
+  body("large-chats", "a chat of 3 MB", {
+    path: "/ai/chat",
+    make: () =>
+      chat({ messages: Array.from({ length: 8 }, () => ({ role: "user", content: "word. ".repeat(60_000) })) }),
+  }),
   body("compression", "a chat of 3 MB that is to be compressed", {
     path: "/ai/chat",
+    options: "compress=true",
     make: () =>
       chat({ messages: Array.from({ length: 8 }, () => ({ role: "user", content: "word. ".repeat(60_000) })) }),
   }),

@@ -1,6 +1,9 @@
 import { functionWords } from "../../common-words.ts";
+import { inSlices } from "../../in-slices.ts";
+import { makeShares } from "../../isolation/shares.ts";
 import { estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
 import { type Message, textOf } from "../messages.ts";
+import type { GatewayCaller } from "../money/account.ts";
 import type { Chats } from "./cache.ts";
 import type { CompressionReport } from "./outcome.ts";
 import type { ChatRequest } from "./request.ts";
@@ -13,6 +16,8 @@ const SHORT_TOKENS = 300;
 const TARGET_RATIO = 0.55;
 /** Sentences shorter than this are said again without being taken for a repetition, in characters. */
 const MIN_REPEATED = 30;
+/** Sentences that are looked at before others may have their turn. */
+const SEGMENTS_AT_ONCE = 500;
 /** A word of the question makes a sentence worth this many more bits. */
 const ASKED_BITS = 6;
 
@@ -21,9 +26,11 @@ const ASKED_BITS = 6;
  * informative sentences left out until the target is reached. It is extractive and deterministic: whole sentences go or stay. System prompts,
  * the last user message, tool calls and their results are not touched, nor is any sentence with a number, a name, an
  * address, a quotation or code, nor tables and JSON. A sentence is worth the mean self-information of its words
- * (Selective Context, Li 2023), here by their frequency in the context itself.
+ * (Selective Context, Li 2023), here by their frequency in the context itself. It may take half a second: see `inSlices`.
  */
-export function compressChat(request: ChatRequest): { request: ChatRequest; report: CompressionReport } {
+export function* compressing(
+  request: ChatRequest,
+): Generator<void, { request: ChatRequest; report: CompressionReport }> {
   const { messages } = request;
   const lastUser = messages.findLastIndex(({ role }) => role === "user");
   /** The text of a message that may be shortened; one with pictures or files, or with tool calls, stays as it is. */
@@ -34,21 +41,35 @@ export function compressChat(request: ChatRequest): { request: ChatRequest; repo
       ? message.content
       : "";
   const context = messages.map(contextOf);
-  const contextTokens = context.reduce((sum, text) => sum + estimateTokens(text), 0);
+  let contextTokens = 0;
+  for (const text of context) {
+    contextTokens += estimateTokens(text);
+    yield;
+  }
   const originalTokens = estimateMessageTokens(messages) + estimateTokens(request.systemPrompt ?? "");
+  yield;
   const unchanged = { originalTokens, compressedTokens: originalTokens, ratio: 1, techniques: [] };
   if (contextTokens < SHORT_TOKENS) return { request, report: unchanged };
 
   const techniques: string[] = [];
-  const segments = context.map((text) => toSegments(text));
+  const segments: Texts = [];
+  for (const text of context) segments.push(yield* toSegments(text));
   const note = (technique: string, hasWorked: boolean) => hasWorked && techniques.push(technique);
   note("fold-blanks", foldBlanks(segments));
-  note("say-once", dropRepeated(segments));
+  yield;
+  note("say-once", yield* dropRepeated(segments));
   const question = textOf(messages[lastUser]?.content ?? "");
-  note("drop-least-informative", dropUninformative(segments, { question, targetTokens: contextTokens * TARGET_RATIO }));
+  const goal = { question, targetTokens: contextTokens * TARGET_RATIO };
+  note("drop-least-informative", yield* dropUninformative(segments, goal));
 
-  const texts = segments.map((parts) => parts.map(({ text }) => text).join(""));
-  const savedTokens = contextTokens - texts.reduce((sum, text) => sum + estimateTokens(text), 0);
+  const texts: string[] = [];
+  let savedTokens = contextTokens;
+  for (const parts of segments) {
+    const text = parts.map((part) => part.text).join("");
+    texts.push(text);
+    savedTokens -= estimateTokens(text);
+    yield;
+  }
   const compressedTokens = originalTokens - savedTokens;
   if (techniques.length === 0 || savedTokens <= 0) return { request, report: unchanged };
   return {
@@ -88,10 +109,11 @@ function foldBlanks(texts: Texts): boolean {
 }
 
 /** Leaves out sentences that were said before, anywhere in the context. */
-function dropRepeated(texts: Texts): boolean {
+function* dropRepeated(texts: Texts): Generator<void, boolean> {
   const said = new Set<string>();
   let hasDropped = false;
-  for (const segment of texts.flat()) {
+  for (const [at, segment] of texts.flat().entries()) {
+    if (at % SEGMENTS_AT_ONCE === 0) yield;
     const key = segment.text.trim().replace(/\s+/g, " ").toLowerCase();
     if (segment.kind === "fixed" || key.length < MIN_REPEATED) continue;
     if (said.has(key)) {
@@ -104,23 +126,37 @@ function dropRepeated(texts: Texts): boolean {
 }
 
 /** Leaves out the least informative sentences, until the target is reached or only what must stay is left. */
-function dropUninformative(texts: Texts, goal: { question: string; targetTokens: number }): boolean {
+function* dropUninformative(texts: Texts, goal: { question: string; targetTokens: number }): Generator<void, boolean> {
   const all = texts.flat();
-  const names = findNames(all.map(({ text }) => text).join(" "));
-  const words = all.map(({ text }) => toWords(text));
+  const names = new Set<string>();
+  const words: string[][] = [];
   const frequency = new Map<string, number>();
-  for (const word of words.flat()) frequency.set(word, (frequency.get(word) ?? 0) + 1);
-  const total = Math.max(1, words.flat().length);
+  let [total, tokens] = [0, 0];
+  for (let at = 0; at < all.length; at += SEGMENTS_AT_ONCE) {
+    const some = all.slice(at, at + SEGMENTS_AT_ONCE);
+    const before = all[at - 1]?.text ?? ""; // a capital is inside a sentence by what stands before it
+    for (const name of findNames([before, ...some.map(({ text }) => text)].join(" "))) names.add(name);
+    for (const { text } of some) {
+      const own = toWords(text);
+      words.push(own);
+      for (const word of own) frequency.set(word, (frequency.get(word) ?? 0) + 1);
+      total += own.length;
+      tokens += estimateTokens(text);
+    }
+    yield;
+  }
   const asked = new Set(toWords(goal.question));
-  const bitsOf = (word: string) => Math.log2(total / (frequency.get(word) ?? 1)) + (asked.has(word) ? ASKED_BITS : 0);
+  const bitsOf = (word: string) =>
+    Math.log2(Math.max(1, total) / (frequency.get(word) ?? 1)) + (asked.has(word) ? ASKED_BITS : 0);
 
-  let tokens = all.reduce((sum, { text }) => sum + estimateTokens(text), 0);
-  const droppable = all.flatMap((segment, index) => {
-    if (segment.kind === "fixed" || segment.text.trim() === "" || isPrecious(segment.text, names)) return [];
+  const droppable: { segment: Segment; bits: number; index: number }[] = [];
+  for (const [index, segment] of all.entries()) {
+    if (index % SEGMENTS_AT_ONCE === 0) yield;
+    if (segment.kind === "fixed" || segment.text.trim() === "" || isPrecious(segment.text, names)) continue;
     const own = words[index] ?? [];
     const bits = own.reduce((sum, word) => sum + bitsOf(word), 0) / Math.max(1, own.length);
-    return [{ segment, bits, index }];
-  });
+    droppable.push({ segment, bits, index });
+  }
   droppable.sort((a, b) => a.bits - b.bits || a.index - b.index);
   let hasDropped = false;
   for (const { segment } of droppable) {
@@ -136,20 +172,36 @@ function toWords(text: string): string[] {
   return (text.toLowerCase().match(/\p{L}[\p{L}'’-]*/gu) ?? []).filter((word) => !functionWords.has(word));
 }
 
-/** Compresses chats whose callers want it, and reports with their outcome what was done. */
+/** Compresses chats whose callers want it, and reports with their outcome what was done: one of a tenant at a time. */
 export function makeCompressedChat(chat: Chats): Chats {
+  const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
+  const compress = async ({ tenantId, signal }: GatewayCaller, request: ChatRequest) => {
+    const leave = await turns.enter(tenantId, signal);
+    try {
+      return await compressChat(request, signal);
+    } finally {
+      leave();
+    }
+  };
   return {
-    complete(caller, request) {
+    async complete(caller, request) {
       if (request.options?.compress !== true) return chat.complete(caller, request);
-      const { request: compressed, report: compression } = compressChat(request);
-      return chat.complete(caller, compressed).then((outcome) => ({ ...outcome, compression }));
+      const { request: compressed, report: compression } = await compress(caller, request);
+      return { ...(await chat.complete(caller, compressed)), compression };
     },
     stream(caller, request) {
       if (request.options?.compress !== true) return chat.stream(caller, request);
-      const { request: compressed, report } = compressChat(request);
-      return withReport(chat.stream(caller, compressed), report);
+      return streamCompressed(chat, caller, () => compress(caller, request));
     },
   };
+}
+
+/** As `compressing`, without holding up others. @throws the signal's reason. */
+export const compressChat = (request: ChatRequest, signal?: AbortSignal) => inSlices(compressing(request), signal);
+
+async function* streamCompressed(chat: Chats, caller: GatewayCaller, compress: () => ReturnType<typeof compressChat>) {
+  const { request, report } = await compress();
+  yield* withReport(chat.stream(caller, request), report);
 }
 
 async function* withReport(batches: AsyncIterable<StreamEvent[]>, compression: CompressionReport) {

@@ -14,11 +14,12 @@ const sentenceEnd = /(?<=[.!?]["')\]]*)[ \t]+(?=["'(\p{Lu}\p{N}])/u;
 /** A line without an end is cut into pieces of this length, in characters, so that no text is one endless sentence. */
 const MAX_SENTENCE = 2_000;
 
-/** Splits a text into its lines' sentences and its fixed parts, so that all of them joined are the text again. */
-export function toSegments(text: string): Segment[] {
+/** Splits a text into its lines' sentences and its fixed parts, so that all of them joined are the text again; yields at each line. */
+export function* toSegments(text: string): Generator<void, Segment[]> {
   const segments: Segment[] = [];
   let fencedBy: string | undefined;
   for (const line of text.split(/(?<=\n)/)) {
+    yield;
     const mark = fence.exec(line)?.[1];
     const isFenced = fencedBy !== undefined || mark !== undefined;
     if (mark !== undefined && (fencedBy === undefined || fencedBy === mark)) {

@@ -35,7 +35,7 @@ export async function planItem(
     return { plan: await planForwarded(deps, { tenantId }, given), request, bounds, raw };
   }
   const isCompressed = given.options?.compress === true;
-  const { request: chat, report } = isCompressed ? compressChat(given) : { request: given, report: undefined };
+  const { request: chat, report } = isCompressed ? await compressChat(given) : { request: given, report: undefined };
   const plan = await planChat(deps, tenantId, chat);
   const { model } = plan.routing;
   const request = toCompletionRequest(chat, model);

@@ -35,6 +35,11 @@ const MAX_CHECKS_WAITING = 30;
 const SLOW_TTL_MS = 60_000;
 const MAX_SLOW = 1_000;
 const TRY_AGAIN_MS = 1_000;
+/** Each further work of the tenant that was refused of late prolongs that, in ms, up to a limit: thousands of runs shall not ask each second. */
+const LONGER_MS = 100;
+const MAX_TRY_AGAIN_MS = 20_000;
+/** Work that was refused counts for this long, in ms. */
+const REFUSED_MS = 20_000;
 /** Longest wait for a child and its answer together, in ms. */
 const WAIT_MS = 30_000;
 
@@ -43,12 +48,23 @@ export type Asker = { tenantId: string; key?: string; signal?: AbortSignal };
 
 /** The tenant has as much work in the child processes as it may have. */
 export class EvaluatorBusy extends AppError {
-  constructor() {
+  constructor(retryAfterMs = TRY_AGAIN_MS) {
     super("too_many_concurrent", "Too many expressions or checks of this tenant are being evaluated; try again.", {
       retryable: true,
-      retryAfterMs: TRY_AGAIN_MS,
+      retryAfterMs,
     });
   }
+}
+
+/** When work is worth a further attempt, by how much of its tenant's was refused of late. */
+export function makeRetryTimes(now: () => number = () => performance.now()) {
+  const refusals = new LRUCache<string, { count: number; at: number }>({ max: MAX_SLOW });
+  return (tenantId: string): number => {
+    const { count = 0, at = 0 } = refusals.get(tenantId) ?? {};
+    const counted = Math.max(0, count * (1 - (now() - at) / REFUSED_MS));
+    refusals.set(tenantId, { count: counted + 1, at: now() });
+    return Math.min(TRY_AGAIN_MS + counted * LONGER_MS, MAX_TRY_AGAIN_MS);
+  };
 }
 
 export type Evaluator = ReturnType<typeof makeEvaluator>;
@@ -70,6 +86,7 @@ export function makeEvaluator() {
   const parsed = makeParsedTexts();
   const slow = new LRUCache<string, number>({ max: MAX_SLOW, ttl: SLOW_TTL_MS });
   const inChild = new Map<string, number>();
+  const retryAfterMs = makeRetryTimes();
 
   /** The answer, or the work that is left for a child. */
   const tryInline = (work: Evaluation, key: string | undefined): { answer: unknown } | { left: Evaluation } => {
@@ -85,7 +102,8 @@ export function makeEvaluator() {
   };
   const sendToChild = async (work: Evaluation, { tenantId, signal }: Asker) => {
     const others = inChild.get(tenantId) ?? 0;
-    if (others > (work.kind === "fill" ? MAX_STEPS_WAITING : MAX_CHECKS_WAITING)) throw new EvaluatorBusy();
+    if (others > (work.kind === "fill" ? MAX_STEPS_WAITING : MAX_CHECKS_WAITING))
+      throw new EvaluatorBusy(retryAfterMs(tenantId));
     inChild.set(tenantId, others + 1);
     const limitMs = work.kind === "check-input" ? CHECK_MS : FILL_MS;
     const inTime = AbortSignal.timeout(WAIT_MS);
@@ -94,7 +112,7 @@ export function makeEvaluator() {
       return toAnswer(await answerOf(pool.run({ work, limitMs }, { owner: tenantId, signal: both })));
     } catch (error) {
       signal?.throwIfAborted();
-      if (inTime.aborted) throw new EvaluatorBusy();
+      if (inTime.aborted) throw new EvaluatorBusy(retryAfterMs(tenantId));
       throw error instanceof ChildLost ? toAppError(error, { work, limitMs }) : error;
     } finally {
       const left = (inChild.get(tenantId) ?? 1) - 1;

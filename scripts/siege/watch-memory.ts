@@ -15,7 +15,7 @@ const kinds: readonly [keyof Peaks, RegExp][] = [
 ];
 
 /** Looks at the memory of all processes below this one until it is stopped. */
-export function watchMemory(): { stop(): Peaks } {
+export function watchMemory({ everyMs = LOOK_EVERY_MS } = {}): { stop(): Peaks } {
   const peaks: Peaks = { api: 0, worker: 0, store: 0, redis: 0, child: 0 };
   const kindOf = new Map<string, keyof Peaks>();
   const look = () => {
@@ -26,7 +26,7 @@ export function watchMemory(): { stop(): Peaks } {
       peaks[kind] = Math.max(peaks[kind], peakMbOf(pid));
     }
   };
-  const timer = setInterval(look, LOOK_EVERY_MS);
+  const timer = setInterval(look, everyMs);
   return {
     stop() {
       clearInterval(timer);

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { type Message, type ToolCall, textOf } from "../../messages.ts";
 import type { CompletionRequest, CompletionResult, StreamPart, ToolDefinition } from "../provider.ts";
+import { isHead, marksOf } from "./offline-marks.ts";
 import { contentWords, cutText, rankSentences, toSentences } from "./offline-rank.ts";
 
 /** Name of the built-in chat model, in `/ai/models` and in every answer's `model`. */
@@ -67,8 +68,10 @@ function response(messages: readonly Message[], asked: number, question: string)
   const before = lines.slice(0, Math.max(0, lines.lastIndexOf(ask))).join("\n");
   if (contentWords(ask).length === 0 || /\b(?:who|what) are you\b/i.test(ask)) return introduction;
   const others = messages.filter(({ content }, index) => index !== asked && content.length > 0);
-  const context = [...others.map(({ content }) => textOf(content)), before].join("\n").replace(instructions, "");
-  const sentences = toSentences(context).filter((sentence) => !isOwn(sentence));
+  const texts = others.map(({ content }) => textOf(content));
+  const context = [...texts, before].join("\n").replace(instructions, "");
+  const sentences = toSentences(context).filter((sentence) => !isOwn(sentence) && !isHead(sentence));
+  const marks = marksOf(texts);
   const ranked = rankSentences(sentences, ask);
   const best = ranked[0];
   if (!best) return sentences.every(isTitle) ? `${introduction} You asked: ${ask.trim().slice(0, 200)}` : nothingFound;
@@ -76,7 +79,7 @@ function response(messages: readonly Message[], asked: number, question: string)
     .slice(0, MAX_SENTENCES)
     .filter(({ score }) => score >= best.score * WORTH_SAYING)
     .sort((a, b) => a.index - b.index)
-    .map(({ sentence }) => sentence)
+    .map(({ sentence }) => `${sentence}${marks.get(sentence) ?? ""}`)
     .join(" ");
 }
 

@@ -12,11 +12,12 @@ import type { Work } from "./jobs/work.ts";
 import { type Logger, makeLogger } from "./logger.ts";
 import { makeMetrics } from "./metrics/metrics.ts";
 import { makeEgress } from "./net/egress.ts";
-import { makeRag } from "./rag/rag.ts";
+import { makeRag, type Rag } from "./rag/rag.ts";
 import { makeSearchTools } from "./rag/search-tools.ts";
 import { openRedis } from "./redis.ts";
+import { makeSearchingChat } from "./responses/file-search/searching-chat.ts";
 import { makeResponses } from "./responses/responses.ts";
-import { makeChat } from "./run-models/run-models.ts";
+import { type Chat, makeChat } from "./run-models/run-models.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { type DataKeys, makeDataKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
@@ -78,8 +79,8 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const runDeps = { store, jobs, gateway, rag, egress, quotas, toolNames };
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
     const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
-    const { chat, responses } = makeAnswers({ ...base, config, quotas, gateway, agents, composite });
-    const works = worksOf(gateway, rag, rag.reindexing, agents, workflows, composite, responses);
+    const answers = makeAnswers({ ...base, config, quotas, gateway, rag, agents, composite });
+    const works = worksOf(gateway, rag, rag.reindexing, agents, workflows, composite, answers.responses);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     return {
@@ -91,14 +92,12 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       queues,
       jobs,
       gateway,
-      chat,
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
       customProviders: tenants.customProviders,
-      responses,
+      ...answers,
       rag,
       searchTools: makeSearchTools({ store, toolNames }),
-      vectorStores: makeVectorStores({ store, rag, jobs, quotas, gateway, logger }),
       composite,
       agents,
       workflows,
@@ -119,9 +118,11 @@ export function openPlatform(config: Config, options: PlatformOptions) {
 const worksOf = ({ batches, fileBatches }: Gateway, ...areas: { work: Work }[]): Work[] =>
   [...areas, batches, fileBatches].map(({ work }) => work);
 
-/** What answers chats, and keeps responses and makes them in the background. */
+/** What answers chats, keeps responses and makes them in the background, and the stores that those search. */
 function makeAnswers(
-  deps: Omit<Parameters<typeof makeChat>[0], "works" | "waitMs"> & {
+  deps: Omit<Parameters<typeof makeChat>[0], "works" | "waitMs" | "gateway"> & {
+    gateway: Gateway;
+    rag: Rag;
     config: Config;
     store: Store;
     jobs: Jobs;
@@ -134,8 +135,12 @@ function makeAnswers(
   const { config, agents, composite } = deps;
   const works = [agents.work, composite.work];
   const chatWithin = (waitMs: number) => makeChat({ ...deps, works, waitMs });
-  const responses = makeResponses({ ...deps, chat: chatWithin(responsesQueue.timeoutMs), config: config.responses });
-  return { chat: chatWithin(config.jobs.runWaitMs), responses };
+  const vectorStores = makeVectorStores(deps);
+  const searching = (chat: Chat) => makeSearchingChat({ chat, vectorStores });
+  const inBackground = searching(chatWithin(responsesQueue.timeoutMs));
+  const responses = makeResponses({ ...deps, chat: inBackground, config: config.responses });
+  const chat = chatWithin(config.jobs.runWaitMs);
+  return { chat, responseChat: searching(chat), responses, vectorStores };
 }
 
 async function openDataKeys({ identity, dataDir, mongo }: Config, { providerKeys }: Store, logger: Logger) {

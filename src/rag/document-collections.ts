@@ -45,7 +45,7 @@ export function makeDocumentCollections(deps: RagDeps) {
   return {
     totals: readTotals,
     /** @throws AppError `not_found`. */
-    find: (caller: Caller, name: string) => findCollection(deps, caller, name),
+    find: (caller: Pick<Caller, "tenantId" | "collections">, name: string) => findCollection(deps, caller, name),
     /** The newest first, `default` before all. */
     async list(caller: Caller, page: PageQuery) {
       const { tenantId, collections: names } = caller;

@@ -40,7 +40,11 @@ function requireOpen(record: CollectionRecord): void {
 }
 
 /** A collection that a caller may use; `default` also where nothing has been stored. @throws AppError `not_found`. */
-export async function findCollection({ store }: Pick<Deps, "store">, caller: Caller, name: string) {
+export async function findCollection(
+  { store }: Pick<Deps, "store">,
+  caller: Pick<Caller, "tenantId" | "collections">,
+  name: string,
+) {
   const { tenantId } = caller;
   const found = mayUse(caller, { collection: name }) ? await store.collections.find(tenantId, name) : null;
   if (found) return found;

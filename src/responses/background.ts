@@ -11,17 +11,18 @@ import { responsesQueue } from "../jobs/queues.ts";
 import { Rescheduled } from "../jobs/reschedule.ts";
 import { defineWork, recordsOf, type Work, type WorkContext } from "../jobs/work.ts";
 import type { ChatCaller } from "../run-models/deps.ts";
-import type { Chat } from "../run-models/run-models.ts";
 import { errorOf } from "../runs.ts";
 import type { BackgroundResponse, OpenResponse } from "../store/response-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
 import { closeResponse, finishResponse } from "./close-response.ts";
 import { type LogDeps, openLog } from "./event-log.ts";
+import type { Round } from "./file-search/rounds.ts";
+import type { SearchingChat } from "./file-search/searching-chat.ts";
 import { readBefore } from "./recall.ts";
 import { readResponse } from "./records.ts";
 
-export type BackgroundDeps = LogDeps & { chat: Pick<Chat, "complete" | "stream"> };
+export type BackgroundDeps = LogDeps & { chat: Pick<SearchingChat, "complete" | "stream"> };
 
 /** What the record of a response in the background keeps to ask for it, besides its items. */
 export type BackgroundRequest = {
@@ -107,25 +108,36 @@ type Asked = Awaited<ReturnType<typeof readRequest>> & {
   confirm(): Promise<void>;
 };
 
+/** Most bytes of the turns that are kept; beyond them an attempt after a crash begins again. */
+const MAX_ROUNDS_BYTES = 3 << 20;
+
+function keepRounds({ responses }: BackgroundDeps["store"], { tenantId, _id }: BackgroundResponse) {
+  return async (rounds: readonly Round[]): Promise<void> => {
+    const text = JSON.stringify(rounds);
+    if (Buffer.byteLength(text) <= MAX_ROUNDS_BYTES) await responses.keepRounds(tenantId, _id, text);
+  };
+}
+
 async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse, signal: AbortSignal) {
   const { body: kept, options } = JSON.parse(record.request ?? "{}") as BackgroundRequest; // as it was accepted
   const own = JSON.parse(record.input) as InputItem[]; // likewise
   const body: ResponsesBody = { ...kept, input: [...kept.input, ...own] };
   const before = await readBefore(store.responses, record.tenantId, record.chain);
-  const { request, places } = fromResponsesBody(body, { before, input: own });
+  const { request: asked, places, fileSearch } = fromResponsesBody(body, { before, input: own });
   const { _id: from, tenantId, createdAt: at } = record;
   // The run of an agent or a pattern is found again by the next attempt.
   const { surface, ...stored } = record.caller;
   const about = { surface, signal, runJobId: derivedId("job", { at, from }) };
   const caller: ChatCaller = { ...fromStoredCaller(tenantId, stored), ...about };
   const begun: ResponseObject = { ...readResponse(record), status: "in_progress" };
-  return { body, begun, request: { ...request, options }, places, caller };
+  const rounds = { past: JSON.parse(record.rounds ?? "[]") as Round[], keep: keepRounds(store, record) }; // as it wrote them
+  return { body, begun, searched: { request: { ...asked, options }, fileSearch, rounds }, places, caller };
 }
 
 /** Makes a response whose events no client follows; its status, undefined when it was ended from outside. */
 async function complete(deps: BackgroundDeps, record: BackgroundResponse, asked: Asked) {
-  const { body, begun, request, places, caller, confirm } = asked;
-  const outcome = await deps.chat.complete(caller, request).catch((error: unknown) => {
+  const { body, begun, searched, places, caller, confirm } = asked;
+  const outcome = await deps.chat.complete(caller, searched).catch((error: unknown) => {
     throw withOwnName(error, places);
   });
   const { response, kept } = toResponse(begun, body, outcome);
@@ -134,7 +146,7 @@ async function complete(deps: BackgroundDeps, record: BackgroundResponse, asked:
 }
 
 /** As `complete`, with its events recorded. */
-async function stream(deps: BackgroundDeps, record: BackgroundResponse, { begun, request, caller, ...asked }: Asked) {
+async function stream(deps: BackgroundDeps, record: BackgroundResponse, { begun, searched, caller, ...asked }: Asked) {
   const log = await openLog(deps, record, begun);
   if (log.end) {
     log.writer.close();
@@ -149,7 +161,7 @@ async function stream(deps: BackgroundDeps, record: BackgroundResponse, { begun,
   };
   try {
     await writer.begin();
-    const batches = deps.chat.stream({ ...caller, signal }, request);
+    const batches = deps.chat.stream({ ...caller, signal }, searched);
     for await (const events of toOutputEvents({ ...asked, begun, batches, keep, firstItem })) {
       const end = made && events.pop();
       await writer.add(events as ResponseEvent[]);

@@ -7,6 +7,7 @@ const kinds = {
   function_call_output: "fco",
   custom_tool_call: "ctc",
   custom_tool_call_output: "ctco",
+  file_search_call: "fs",
   reasoning: "rs",
   mcp_call: "mcp",
 } as const;

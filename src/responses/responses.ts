@@ -13,7 +13,7 @@ import { followEvents } from "./follow-events.ts";
 import { toInputItemId } from "./item-ids.ts";
 import { type Conversation, parseItems, recall, toolItems } from "./recall.ts";
 import { readResponse } from "./records.ts";
-import { toShownItem, withoutReasoning } from "./views.ts";
+import { type Included, toIncluded, toShownItem } from "./views.ts";
 
 type ResponsesDeps = Omit<BackgroundDeps, "notify"> &
   Omit<DraftDeps, "config"> & { jobs: Jobs; config: { keptDays: number; maxConversationBytes: number } };
@@ -74,9 +74,9 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
       const shown = { title: body.model, startedBy: caller.subject }; // nothing of what is said in it
       return { job: await submitWork(jobs, work, { record, isInteractive: isStreamed, ...shown }) };
     },
-    /** A stored response; with its reasoning where it is to go back. @throws AppError `not_found`. */
-    async get(tenantId: string, id: string, isSealedShown: boolean): Promise<ResponseObject> {
-      return toShown(await find(tenantId, id), isSealedShown);
+    /** A stored response; with its reasoning where it is to go back, and with what its searches found. @throws AppError `not_found`. */
+    async get(tenantId: string, id: string, included: Included = nothing): Promise<ResponseObject> {
+      return toShown(await find(tenantId, id), included);
     },
     /**
      * The recorded events of a response that was made in the background, those after number `after`, until its end.
@@ -97,7 +97,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
       if (!("jobId" in record))
         throw invalidRequest("id", "id: only a response made with background can be cancelled.");
       if (record.isOpen) await stop(record as BackgroundResponse);
-      return toShown(await find(tenantId, id), false);
+      return toShown(await find(tenantId, id), nothing);
     },
     /** The items of the input of a response, in their order. @throws AppError `not_found`. */
     async inputItems(tenantId: string, id: string, isSealedShown: boolean) {
@@ -116,13 +116,15 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
   };
 }
 
+const nothing: Included = { isSealedShown: false, areResultsShown: false };
+
 /** A response as its caller gets it. */
-function toShown(record: StoredResponse | BackgroundResponse, isSealedShown: boolean): ResponseObject {
+function toShown(record: StoredResponse | BackgroundResponse, included: Included): ResponseObject {
   const response = readResponse(record);
   const { status } = response;
   return {
     ...response,
     status: status === "queued" && "startedAt" in record ? "in_progress" : status,
-    output: isSealedShown ? response.output : response.output.map(withoutReasoning),
+    output: response.output.map((item) => toIncluded(item, included)),
   };
 }

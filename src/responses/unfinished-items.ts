@@ -37,6 +37,10 @@ function grow(unfinished: Unfinished, event: Extract<ResponseEvent, { output_ind
     if (event.type === "response.output_text.delta") {
       set({ ...item, content: item.content.map((part) => ({ ...part, text: part.text + event.delta })) });
     }
+    if (event.type === "response.output_text.annotation.added") {
+      const cite = (part: (typeof item.content)[number]) => [...part.annotations, event.annotation];
+      set({ ...item, content: item.content.map((part) => ({ ...part, annotations: cite(part) })) });
+    }
   } else if (item?.type === "reasoning") {
     if (event.type === "response.reasoning_summary_part.added") set({ ...item, summary: [event.part] });
     if (event.type === "response.reasoning_summary_text.delta") {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { OutputItem } from "../gateway/responses/response-schemas.ts";
+import type { NumberedEvent } from "../gateway/responses/stream.ts";
 import type { KeptItem } from "./item-ids.ts";
 
 /** An item of a response's input, as OpenAI's lists have it: https://platform.openai.com/docs/api-reference/responses/input-items. */
@@ -9,11 +10,26 @@ export const shownItemSchema = z.looseObject({
 });
 type ShownItem = z.output<typeof shownItemSchema>;
 
-/** An item without its sealed reasoning, which those alone get who ask for it. */
-export function withoutReasoning(item: OutputItem): OutputItem {
-  if (item.type !== "reasoning") return item;
+/** What of a response is shown to those alone who ask for it: its sealed reasoning, and what its searches found. */
+export type Included = { isSealedShown: boolean; areResultsShown: boolean };
+
+/** An item without what was not asked for. */
+export function toIncluded(item: OutputItem, { isSealedShown, areResultsShown }: Included): OutputItem {
+  if (item.type === "file_search_call" && !areResultsShown) return { ...item, results: null };
+  if (item.type !== "reasoning" || isSealedShown) return item;
   const { encrypted_content: _sealed, ...shown } = item;
   return shown;
+}
+
+/** The events of a response without what its searches found. */
+export async function* withoutResults(batches: AsyncIterable<NumberedEvent[]>): AsyncGenerator<NumberedEvent[]> {
+  const hide = (item: OutputItem) => toIncluded(item, { isSealedShown: true, areResultsShown: false });
+  for await (const batch of batches)
+    yield batch.map((event) => {
+      if ("item" in event) return { ...event, item: hide(event.item) };
+      if (!("response" in event)) return event;
+      return { ...event, response: { ...event.response, output: event.response.output.map(hide) } };
+    });
 }
 
 type Given = { id: string; item: KeptItem | OutputItem; isSealedShown: boolean };
@@ -27,6 +43,7 @@ export function toShownItem({ id, item, isSealedShown }: Given): ShownItem {
     case "custom_tool_call":
     case "custom_tool_call_output":
     case "mcp_call":
+    case "file_search_call":
       return { status, ...item, id };
     case "reasoning":
       return {

@@ -38,6 +38,8 @@ export type BackgroundResponse = StoredResponse &
     isStreamed: boolean;
     /** What is asked for besides the input, as JSON; until it has ended. */
     request?: string;
+    /** The turns of its model that ended with searches, as JSON; until it has ended. */
+    rounds?: string;
     /** Why it failed. */
     error?: ErrorView;
   };
@@ -112,11 +114,13 @@ export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater"
     async finish(record: BackgroundResponse, { response, output, bytes, total, error }: ResponseEnd): Promise<boolean> {
       const ended = await update(record.tenantId, record._id, {
         $set: { response, output, bytes, total, ...(error ? { error } : {}) },
-        $unset: { isOpen: "" as const, request: "" as const },
+        $unset: { isOpen: "" as const, request: "" as const, rounds: "" as const },
       });
       if (ended) await count(record, bytesOf({ bytes }) - bytesOf(record));
       return ended;
     },
+    /** Keeps the turns of an open response; false when it has ended. */
+    keepRounds: (tenantId: string, id: string, rounds: string) => update(tenantId, id, { $set: { rounds } }),
     /** The bytes that one text of these responses of a tenant has, together. */
     async sumBytes(tenantId: string, ids: readonly string[], text: ResponseText): Promise<number> {
       let sum = 0;

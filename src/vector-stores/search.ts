@@ -1,28 +1,14 @@
-import { z } from "zod";
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { hasExpired } from "../rag/known-collections.ts";
-import { type AttributeFilter, attributeFilterSchema } from "../rag/metadata-filter.ts";
+import type { AttributeFilter } from "../rag/metadata-filter.ts";
 import type { QueryResult } from "../rag/schemas.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
 import { noteUse } from "./note-use.ts";
 
-const MAX_QUERIES = 5;
-const query = z.string().trim().min(1).max(8_192);
-
-export const rankingOptionsSchema = z.object({
-  ranker: z.string().max(100).optional(),
-  score_threshold: z.number().min(0).max(1).optional(),
-});
-
-export const searchSchema = z.object({
-  query: z.union([query, z.array(query).min(1).max(MAX_QUERIES)]),
-  filters: attributeFilterSchema.nullish(),
-  max_num_results: z.int().min(1).max(50).default(10),
-  ranking_options: rankingOptionsSchema.optional(),
-  rewrite_query: z.boolean().optional(),
-});
+/** Who searches; calls of models for a search are counted to them. */
+export type Searcher = Pick<Caller, "tenantId" | "keyId" | "collections">;
 
 /** A search of some stores; callers bound how many names and queries it has. */
 export type StoreSearch = {
@@ -37,35 +23,38 @@ export type StoreSearch = {
 export type FoundPassage = {
   fileId: string;
   filename: string;
+  documentId: string;
   chunkId: string;
   score: number;
   text: string;
   attributes: Record<string, string | number | boolean>;
 };
 
-/** Searches stores by some queries, best first. @throws AppError `not_found`; `wrong_state` for one that has expired. */
+/** Searches of stores. */
 export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag">) {
-  const open = async (caller: Caller, name: string) => {
+  const open = async (caller: Searcher, name: string) => {
     const collection = await rag.collections.find(caller, name);
     if (hasExpired(collection)) throw new AppError("wrong_state", `The vector store ${name} has expired.`);
-    await noteUse({ store }, collection);
+    return collection;
   };
-  return async (
-    caller: Caller & { limit?: never },
-    search: StoreSearch,
-    signal: AbortSignal,
-  ): Promise<FoundPassage[]> => {
-    await Promise.all(search.names.map((name) => open(caller, name)));
-    const { filters: attributes, limit: topK } = search;
-    const asked = { topK, mode: "hybrid" as const, collection: [...search.names], ...defined({ attributes }) };
-    const outcomes = await Promise.all(search.queries.map((query) => rag.query(caller, { ...asked, query }, signal)));
-    const best = new Map<string, QueryResult>();
-    for (const found of outcomes.flatMap(({ results }) => results)) {
-      if ((best.get(found.chunkId)?.score ?? -1) < found.score) best.set(found.chunkId, found);
-    }
-    const { scoreThreshold = 0 } = search;
-    const results = [...best.values()].filter(({ score }) => score >= scoreThreshold);
-    return describe(store, caller.tenantId, results.sort((a, b) => b.score - a.score).slice(0, search.limit));
+  return {
+    /** @throws AppError `not_found` for a store that the caller has not; `wrong_state` for one that has expired. */
+    requireOpen: async (caller: Searcher, names: readonly string[]): Promise<void> =>
+      void (await Promise.all(names.map((name) => open(caller, name)))),
+    /** Searches stores by some queries, best first. Throws as `requireOpen`. */
+    async search(caller: Searcher, search: StoreSearch, signal: AbortSignal): Promise<FoundPassage[]> {
+      await Promise.all(search.names.map(async (name) => noteUse({ store }, await open(caller, name))));
+      const { filters: attributes, limit: topK } = search;
+      const asked = { topK, mode: "hybrid" as const, collection: [...search.names], ...defined({ attributes }) };
+      const outcomes = await Promise.all(search.queries.map((query) => rag.query(caller, { ...asked, query }, signal)));
+      const best = new Map<string, QueryResult>();
+      for (const found of outcomes.flatMap(({ results }) => results)) {
+        if ((best.get(found.chunkId)?.score ?? -1) < found.score) best.set(found.chunkId, found);
+      }
+      const { scoreThreshold = 0 } = search;
+      const results = [...best.values()].filter(({ score }) => score >= scoreThreshold);
+      return describe(store, caller.tenantId, results.sort((a, b) => b.score - a.score).slice(0, search.limit));
+    },
   };
 }
 
@@ -79,6 +68,6 @@ async function describe(
     const document = documents.get(documentId);
     if (!document) return []; // it has just been deleted
     const { fileId = documentId, source, title, metadata: attributes } = document;
-    return [{ fileId, filename: source.name ?? title, chunkId, score, text, attributes }];
+    return [{ fileId, filename: source.name ?? title, documentId, chunkId, score, text, attributes }];
   });
 }

@@ -8,6 +8,8 @@ import { makeSearch } from "./search.ts";
 import { makeStoreFiles } from "./store-files.ts";
 import { toVectorStore } from "./views.ts";
 
+export type VectorStores = ReturnType<typeof makeVectorStores>;
+
 /** OpenAI's vector stores: each is a collection of documents, and the name of that is its id. */
 export function makeVectorStores(deps: VectorStoreDeps) {
   const { store, rag } = deps;
@@ -21,7 +23,7 @@ export function makeVectorStores(deps: VectorStoreDeps) {
   return {
     files,
     fileBatches,
-    search: makeSearch(deps),
+    ...makeSearch(deps),
     /** @throws AppError `quota_exceeded`, `insufficient_scope`; `not_found` for a file. */
     async create(caller: Caller, change: CollectionChange, fileIds: readonly string[]) {
       const given = fileIds.map((fileId) => ({ fileId }));

@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import { invalidRequest } from "../../../src/errors.ts";
-import type { ChatRequest } from "../../../src/gateway/chat/request.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { toOwnName, withOwnName } from "../../../src/gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../../../src/gateway/responses/request.ts";
@@ -8,6 +7,7 @@ import { type ResponsesBody, responsesBodySchema } from "../../../src/gateway/re
 import { beginResponse, toResponse } from "../../../src/gateway/responses/response.ts";
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { makeResponseStream } from "../../../src/gateway/responses/stream.ts";
+import type { SearchedChat } from "../../../src/responses/file-search/searching-chat.ts";
 import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
 import { toStoredCaller } from "../../../src/tenancy/roles.ts";
 import { reserveJob, withCallback } from "../../prefer.ts";
@@ -30,7 +30,7 @@ export const openAiResponseRoutes = [
   routes.post("/v1/responses", {
     summary: "Response in the shape of OpenAI's Responses API, as JSON or as a stream of events",
     description:
-      "For clients of OpenAI's API: set their base URL to `/v1`. Functions and custom tools are offered to the model; tools " +
+      "For clients of OpenAI's API: set their base URL to `/v1`. Functions and custom tools are offered to the model; `file_search` searches vector stores for any model, which cites what it finds; other tools " +
       "that run at OpenAI, and their items, are left out and named in `x-svc-ignored`. Unless `store` is false, the response is kept for `RESPONSE_DAYS`: it can be read, " +
       "continued by `previous_response_id` and referred to by its items' ids. With " +
       '`include: ["reasoning.encrypted_content"]` a response has the reasoning of any provider as items that go back in ' +
@@ -53,12 +53,12 @@ export const openAiResponseRoutes = [
       const { body, platform } = input;
       const { tenantId } = input.caller;
       const conversation = refersToStored(body) ? await recall(input) : newConversation(body);
-      const { request, places } = await readRequest(input, conversation);
+      const { searched, places } = await readRequest(input, conversation);
       // Nothing of a regulated profile's chats is kept but their answers, and those by their runs.
       const isRegulated = platform.chat.isRegulated(body.model);
       const isStored = body.store !== false && !isRegulated;
       if (isRegulated && body.store !== false) input.ignore("store");
-      if (body.background === true) return makeInBackground(input, { request, places, conversation, isRegulated });
+      if (body.background === true) return makeInBackground(input, { searched, places, conversation, isRegulated });
       if (body.callback) throw invalidRequest("callback", "callback: only a response in the background has one.");
       const store = isStored ? await platform.responses.prepare(tenantId, conversation) : undefined;
       const keep = async (made: ReturnType<typeof toResponse>) => {
@@ -70,12 +70,12 @@ export const openAiResponseRoutes = [
       const caller = { ...toGatewayCaller(input, SURFACE), onIgnored };
       const begun = beginResponse(isRegulated ? { model: body.model, input: "", store: false } : body);
       if (body.stream !== true) {
-        const outcome = await platform.chat.complete(caller, request).catch((error: unknown) => {
+        const outcome = await platform.responseChat.complete(caller, searched).catch((error: unknown) => {
           throw withOwnName(error, places);
         });
         return { status: 200, body: await keep(toResponse(begun, body, outcome)) };
       }
-      const batches = platform.chat.stream(caller, request);
+      const batches = platform.responseChat.stream(caller, searched);
       const stream = makeResponseStream({ begun, body, batches, places, keep });
       return {
         status: 200,
@@ -88,12 +88,17 @@ export const openAiResponseRoutes = [
 
 type ResponsesInput = HandlerInput<unknown, unknown, z.output<typeof bodySchema>>;
 
-type Background = { request: ChatRequest; places: readonly string[]; conversation: Conversation; isRegulated: boolean };
+type Background = {
+  searched: SearchedChat;
+  places: readonly string[];
+  conversation: Conversation;
+  isRegulated: boolean;
+};
 
 /** Accepts a response that a job makes, and replies with it as it is now, or with its events. */
 async function makeInBackground(
   input: ResponsesInput,
-  { request, places, conversation, isRegulated }: Background,
+  { searched: { request }, places, conversation, isRegulated }: Background,
 ): Promise<Reply> {
   const { platform, body, signal } = input;
   const { tenantId } = input.caller;
@@ -114,7 +119,7 @@ async function makeInBackground(
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
   if (body.callback) await platform.callbacks.expect(tenantId, job._id, body.callback.url);
   const id = job.subject.responseId ?? "";
-  if (body.stream !== true) return { status: 200, body: await platform.responses.get(tenantId, id, false) };
+  if (body.stream !== true) return { status: 200, body: await platform.responses.get(tenantId, id) };
   const events = await platform.responses.events(tenantId, id, { after: -1, signal });
   return { status: 200, events: toSse(events), isEager: true };
 }
@@ -134,14 +139,16 @@ const withoutReferences = ({ input }: ResponsesBody) => ({
 /** The chat that a response is asked of; names what of the body is not used. */
 async function readRequest(input: ResponsesInput, conversation: Conversation) {
   const { body, platform } = input;
-  const { request: asked, ignored, places } = fromResponsesBody(body, conversation);
+  const { request: asked, ignored, places, fileSearch } = fromResponsesBody(body, conversation);
   const options = parseSvcOptions(input.header("x-svc-options"));
   // What its caller does not want to be kept is cached only where they ask for that.
   const request = { ...asked, options: body.store === false ? { cache: false, ...options } : options };
   const misfits = withOwnNames(places, () => platform.chat.ignoredBy(input.caller.tenantId, request));
   for (const name of misfits instanceof Promise ? await misfits : misfits) ignored.push(toOwnName(name, places));
   for (const name of ignored.slice(0, MAX_IGNORED)) input.ignore(name);
-  return { request, places };
+  const searched: SearchedChat = { request, fileSearch };
+  await platform.responseChat.check(toGatewayCaller(input, SURFACE), searched);
+  return { searched, places };
 }
 
 /** Throws with the names of fields that this API has. */

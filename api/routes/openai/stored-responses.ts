@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { searchResults } from "../../../src/gateway/responses/file-search.ts";
 import { sealedReasoning } from "../../../src/gateway/responses/request.ts";
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { idSchema } from "../../../src/ids.ts";
-import { shownItemSchema } from "../../../src/responses/views.ts";
+import { shownItemSchema, withoutResults } from "../../../src/responses/views.ts";
 import { declareRoutes } from "../../route.ts";
 import { openAiListOf } from "./lists.ts";
 import { toSse } from "./response-sse.ts";
@@ -11,9 +12,12 @@ const params = z.object({ id: idSchema("response") });
 
 const names = z.union([z.string().max(200), z.array(z.string().max(200)).max(20)]).optional();
 /** Clients write an array in a query by either name. */
-const including = z.object({ include: names.describe(`\`${sealedReasoning}\``), "include[]": names });
-const isSealedShown = (query: z.output<typeof including>) =>
-  [query.include, query["include[]"]].flat().includes(sealedReasoning);
+const including = z.object({
+  include: names.describe(`\`${sealedReasoning}\`, \`${searchResults}\``),
+  "include[]": names,
+});
+const includes = (query: z.output<typeof including>, name: string) =>
+  [query.include, query["include[]"]].flat().includes(name);
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
@@ -35,11 +39,15 @@ export const storedResponseRoutes = [
       include_obfuscation: z.enum(["true", "false"]).optional().describe("Nothing is obfuscated"),
     }),
     responses: { 200: { description: "The response", body: responseObjectSchema, events: responseEventSchema } },
-    async handler({ params: { id }, query, caller: { tenantId }, platform: { responses }, signal }) {
-      if (query.stream !== "true")
-        return { status: 200, body: await responses.get(tenantId, id, isSealedShown(query)) };
+    async handler({ params: { id }, query, caller: { tenantId, collections }, platform: { responses }, signal }) {
+      if (query.stream !== "true") {
+        // Another key may have searched what this one must not read.
+        const areResultsShown = collections === undefined && includes(query, searchResults);
+        const included = { isSealedShown: includes(query, sealedReasoning), areResultsShown };
+        return { status: 200, body: await responses.get(tenantId, id, included) };
+      }
       const events = await responses.events(tenantId, id, { after: query.starting_after ?? -1, signal });
-      return { status: 200, events: toSse(events), isEager: true };
+      return { status: 200, events: toSse(collections ? withoutResults(events) : events), isEager: true };
     },
   }),
   routes.post("/v1/responses/:id/cancel", {
@@ -67,7 +75,7 @@ export const storedResponseRoutes = [
       },
     },
     async result({ params: { id }, query, caller, platform }) {
-      const items = await platform.responses.inputItems(caller.tenantId, id, isSealedShown(query));
+      const items = await platform.responses.inputItems(caller.tenantId, id, includes(query, sealedReasoning));
       return toPage(query.order === "asc" ? items : items.reverse(), query);
     },
   }),

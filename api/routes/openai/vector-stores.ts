@@ -3,7 +3,7 @@ import { collectionNameSchema } from "../../../src/rag/collections.ts";
 import type { CollectionChange } from "../../../src/store/collection-store.ts";
 import type { PageQuery } from "../../../src/store/page.ts";
 import { createStoreSchema, updateStoreSchema } from "../../../src/vector-stores/schemas.ts";
-import { searchSchema } from "../../../src/vector-stores/search.ts";
+import { searchSchema } from "../../../src/vector-stores/search-schemas.ts";
 import { vectorStoreSchema } from "../../../src/vector-stores/views.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";

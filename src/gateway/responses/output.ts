@@ -1,16 +1,22 @@
-import type { ChatDelta } from "../chat/steps.ts";
+import type { StepDelta } from "../chat/steps.ts";
 import { type ContentDelta, makeStringBuilder } from "../chat/streamed-response.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
 import { beginCall } from "./call-items.ts";
-import type { OutputItem, ResponseEvent } from "./response-schemas.ts";
+import type { Citation } from "./citations.ts";
+import type { Annotation, OutputItem, ResponseEvent } from "./response-schemas.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
+import { makeSearchItems, type SearchDelta } from "./search-items.ts";
 import { makeStepCalls } from "./step-calls.ts";
+import type { ResponseDelta } from "./steps.ts";
 import type { FindTool } from "./tools.ts";
 
 /** Takes the events; undefined when they are not needed: then none is made. */
 type Emit = ((event: ResponseEvent) => void) | undefined;
 type ItemOf<T extends OutputItem["type"]> = Extract<OutputItem, { type: T }>;
 type Delta<T extends ContentDelta["type"]> = Extract<ContentDelta, { type: T }>;
+
+/** Citations of one text, at most. */
+const MAX_CITATIONS = 500;
 
 /** An item that still grows: `end` makes it whole. */
 type OpenItem = { add(text: string): void; end(isWhole: boolean): void };
@@ -22,6 +28,8 @@ export type OutputOptions = {
   /** Names an item by its kind and place. */
   toItemId(kind: string, place: number): string;
   sealing: Sealing;
+  /** Whether items of searches have what was found. */
+  areResultsShown?: boolean;
   emit: Emit;
   findTool?: FindTool;
   /** The place of the first item, where an earlier attempt has begun some. */
@@ -33,21 +41,14 @@ export type OutputOptions = {
  * order: clients gather them by their ends.
  */
 export function makeResponseOutput(options: OutputOptions) {
-  const { toItemId, sealing, emit, findTool = toFunction, firstItem = 0 } = options;
+  const { sealing, emit, findTool = toFunction } = options;
   const items: OutputItem[] = [];
   const seals = makeSeals(sealing);
-  let text: OpenItem | undefined;
+  let text: ReturnType<typeof beginText> | undefined;
   let thought: ReturnType<typeof beginThought> | undefined;
   /** By their places among the calls; they may grow in turns. */
   let calls: (OpenItem | undefined)[] = [];
-  const begin = <I extends OutputItem>(kind: string, toItem: (id: string) => I): { item: I; at: At } => {
-    const place = firstItem + items.length;
-    const item = toItem(toItemId(kind, place));
-    const at = { item_id: item.id, output_index: place };
-    items.push(item);
-    emit?.({ type: "response.output_item.added", output_index: at.output_index, item: { ...item } });
-    return { item, at };
-  };
+  const begin = makeBegin(items, options);
   const endSpeech = (isWhole: boolean) => {
     text?.end(isWhole);
     thought?.end();
@@ -59,7 +60,7 @@ export function makeResponseOutput(options: OutputOptions) {
     calls = calls.map(() => undefined);
     steps.end();
   };
-  const steps = makeStepCalls((toItem) => begin("mcp", toItem), emit);
+  const steps = makeSteps(begin, options);
   const openText = () => {
     endAll(true);
     return beginText(begin("msg", toMessageItem), emit);
@@ -75,7 +76,7 @@ export function makeResponseOutput(options: OutputOptions) {
   };
   return {
     items,
-    take(delta: ChatDelta): void {
+    take(delta: ResponseDelta): void {
       switch (delta.type) {
         case "text-delta":
           text ??= openText();
@@ -96,6 +97,10 @@ export function makeResponseOutput(options: OutputOptions) {
           call.add(delta.argumentsDelta);
           break;
         }
+        case "citation":
+          text ??= openText();
+          text.cite(delta.of);
+          break;
         default:
           endSpeech(true);
           steps.take(delta);
@@ -105,6 +110,32 @@ export function makeResponseOutput(options: OutputOptions) {
     end: endAll,
     /** The items with their reasoning, with which the conversation continues. */
     kept: () => items.map(seals.addTo),
+  };
+}
+
+/** Begins items in the next places. */
+function makeBegin(items: OutputItem[], { toItemId, emit, firstItem = 0 }: OutputOptions) {
+  return <I extends OutputItem>(kind: string, toItem: (id: string) => I): { item: I; at: At } => {
+    const place = firstItem + items.length;
+    const item = toItem(toItemId(kind, place));
+    const at = { item_id: item.id, output_index: place };
+    items.push(item);
+    emit?.({ type: "response.output_item.added", output_index: at.output_index, item: { ...item } });
+    return { item, at };
+  };
+}
+
+/** What is done for a response while it is made: the calls of a run, and searches. */
+function makeSteps(begin: ReturnType<typeof makeBegin>, { emit, areResultsShown = false }: OutputOptions) {
+  const calls = makeStepCalls((toItem) => begin("mcp", toItem), emit);
+  const searches = makeSearchItems((toItem) => begin("fs", toItem), { emit, areResultsShown });
+  return {
+    take: (delta: StepDelta | SearchDelta) =>
+      delta.type === "search-call" || delta.type === "search-result" ? searches.take(delta) : calls.take(delta),
+    end() {
+      calls.end();
+      searches.end();
+    },
   };
 }
 
@@ -139,13 +170,28 @@ type Begun<T extends OutputItem["type"]> = { item: ItemOf<T>; at: At };
 
 const itemStatus = (isWhole: boolean) => (isWhole ? "completed" : "incomplete");
 
-function beginText({ item, at }: Begun<"message">, emit: Emit): OpenItem {
+function beginText({ item, at }: Begun<"message">, emit: Emit): OpenItem & { cite(citation: Citation): void } {
   const said = makeStringBuilder();
   const place = { ...at, content_index: 0 };
-  const toPart = (text: string) => ({ type: "output_text" as const, text, annotations: [], logprobs: [] });
+  let length = 0;
+  const annotations: Annotation[] = [];
+  const toPart = (text: string) => ({
+    type: "output_text" as const,
+    text,
+    annotations: [...annotations],
+    logprobs: [],
+  });
   emit?.({ type: "response.content_part.added", ...place, part: toPart("") });
   return {
+    cite(citation) {
+      const annotation = { type: "file_citation" as const, ...citation, index: length };
+      const isThere = annotations.some((one) => one.chunk_id === citation.chunk_id && one.index === length);
+      if (isThere || annotations.length >= MAX_CITATIONS) return;
+      const annotation_index = annotations.push(annotation) - 1;
+      emit?.({ type: "response.output_text.annotation.added", ...place, annotation_index, annotation });
+    },
     add(delta) {
+      length += delta.length;
       said.add(delta);
       emit?.({ type: "response.output_text.delta", ...place, delta, logprobs: [] });
     },

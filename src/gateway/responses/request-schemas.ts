@@ -10,7 +10,15 @@ import {
   toolName,
 } from "../message-schemas.ts";
 import { asFormat, samplingFields, schemaFormat, tokenLimit } from "../schemas.ts";
-import { allowedTools, chosenTool, namespace, orOther, other, responseToolsSchema } from "./tool-schemas.ts";
+import {
+  allowedTools,
+  chosenSearch,
+  chosenTool,
+  namespace,
+  orOther,
+  other,
+  responseToolsSchema,
+} from "./tool-schemas.ts";
 
 /** A session of a coding agent has a call, its result and the reasoning of each turn. */
 export const MAX_ITEMS = 2_000;
@@ -72,6 +80,11 @@ const reasoning = z.object({
   encrypted_content: z.string().max(MAX_SEALED_CHARACTERS).nullish().describe("As the response had it"),
 });
 
+const fileSearchCall = z.object({
+  type: z.literal("file_search_call"),
+  queries: z.array(text).max(MAX_INCLUDES).nullish(),
+});
+
 /** Tools of a later turn, or of a client that sends all of its tools like this. */
 const moreTools = z.object({ type: z.literal("additional_tools"), tools: responseToolsSchema });
 
@@ -83,6 +96,7 @@ export const inputItemSchema = orOther(
     "function_call_output",
     "custom_tool_call",
     "custom_tool_call_output",
+    "file_search_call",
     "reasoning",
     "item_reference",
     "additional_tools",
@@ -92,6 +106,7 @@ export const inputItemSchema = orOther(
     functionCall,
     functionCallOutput,
     customCall,
+    fileSearchCall,
     reasoning,
     moreTools,
     z.object({ type: z.literal("item_reference"), id: z.string().min(1).max(200) }),
@@ -127,7 +142,10 @@ export const responsesBodySchema = z.object({
   stream_options: z.object({ include_obfuscation: z.boolean().nullish() }).nullish(),
   tools: responseToolsSchema.nullish(),
   tool_choice: z
-    .union([z.enum(["auto", "none", "required"]), z.discriminatedUnion("type", [chosenTool, allowedTools])])
+    .union([
+      z.enum(["auto", "none", "required"]),
+      z.discriminatedUnion("type", [chosenTool, chosenSearch, allowedTools]),
+    ])
     .nullish(),
   reasoning: z
     .object({
@@ -136,7 +154,11 @@ export const responsesBodySchema = z.object({
     })
     .nullish(),
   text: z.object({ format: textFormat.nullish(), verbosity }).nullish(),
-  include: z.array(z.string().max(200)).max(MAX_INCLUDES).nullish().describe("`reasoning.encrypted_content`"),
+  include: z
+    .array(z.string().max(200))
+    .max(MAX_INCLUDES)
+    .nullish()
+    .describe("`reasoning.encrypted_content`, `file_search_call.results`"),
   max_output_tokens: tokenLimit.nullish(),
   ...settings,
   truncation: z.enum(["auto", "disabled"]).nullish(),

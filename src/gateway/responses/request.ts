@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import { defined, withoutNulls } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import { type ChatRequest, toChatRequest } from "../chat/request.ts";
@@ -10,15 +11,24 @@ import {
   toContent,
 } from "../messages.ts";
 import type { ChatBody } from "../schemas.ts";
+import { type FileSearch, fileSearchName, searchResults } from "./file-search.ts";
 import type { InputItem, ResponsesBody } from "./request-schemas.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
-import { toFunctions, toOfferedName, toToolCall } from "./tools.ts";
+import type { chosenSearch, chosenTool } from "./tool-schemas.ts";
+import { findFileSearch, toFunctions, toOfferedName, toToolCall } from "./tools.ts";
 
-/** The one entry of `include` that is known: the reasoning as text that goes back. */
+/** The entry of `include` by which a response has its reasoning as text that goes back. */
 export const sealedReasoning = "reasoning.encrypted_content";
+const included = [sealedReasoning, searchResults];
 
 /** A chat, what of its body is not used, and where in the body the contents of its messages stand. */
-type AskedResponse = { request: ChatRequest; ignored: string[]; places: string[] };
+type AskedResponse = {
+  request: ChatRequest;
+  ignored: string[];
+  places: string[];
+  /** What the response may search. */
+  fileSearch: FileSearch | undefined;
+};
 
 /** What a chat is about: the items of earlier responses, and those of the request's own input, or its text. */
 export type Said = { before: readonly InputItem[]; input: string | readonly InputItem[] };
@@ -35,7 +45,7 @@ export function fromResponsesBody(
   const { reasoning, text, tool_choice: choice, include, truncation } = body;
   const ignored: string[] = [];
   const functions = toFunctions(body, ignored);
-  for (const [place, one] of (include ?? []).entries()) if (one !== sealedReasoning) ignored.push(`include[${place}]`);
+  for (const [place, one] of (include ?? []).entries()) if (!included.includes(one)) ignored.push(`include[${place}]`);
   if (truncation === "auto") ignored.push("truncation");
   const settings: ChatBody = {
     ...body,
@@ -53,7 +63,7 @@ export function fromResponsesBody(
   const { messages, places } = toMessages([...before, ...own], before.length, ignored);
   if (messages.length === 0) throw invalidRequest("input", "input has no message.");
   const request = { ...toChatRequest(settings), ...withoutNulls({ reasoningSummary: reasoning?.summary }), messages };
-  return { request, ignored, places };
+  return { request, ignored, places, fileSearch: findFileSearch(body) };
 }
 
 /** A tool that was left out cannot be demanded. */
@@ -75,9 +85,13 @@ function toToolChoice(
   throw invalidRequest("tool_choice", "tool_choice demands a call of tools that do not run here.");
 }
 
-const toNamed = ({ name, namespace }: { name: string; namespace?: string | null | undefined }) => ({
+type Chosen = z.output<typeof chosenTool | typeof chosenSearch>;
+
+const toNamed = (chosen: Chosen) => ({
   type: "function" as const,
-  function: { name: toOfferedName(name, namespace) },
+  function: {
+    name: chosen.type === "file_search" ? fileSearchName : toOfferedName(chosen.name, chosen.namespace),
+  },
 });
 
 function toResponseFormat(format: NonNullable<ResponsesBody["text"]>["format"]): ChatBody["response_format"] {
@@ -106,6 +120,11 @@ function toMessages(items: readonly InputItem[], earlier: number, ignored: strin
   for (const [place, item] of items.entries()) {
     const param = place < earlier ? "previous_response_id" : `input[${place - earlier}]`;
     if (item.type === "additional_tools") continue;
+    if (item.type === "file_search_call") {
+      // The model may search again. What it thought before the search belongs to a call that is not there any more.
+      while (turn.at(-1)?.type === "reasoning") turn.pop();
+      continue;
+    }
     if (item.type === "function_call" || item.type === "custom_tool_call") {
       turn.push(toToolCall(item));
     } else if ("output" in item) {

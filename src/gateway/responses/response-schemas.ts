@@ -4,10 +4,22 @@ import { tokenCount } from "../schemas.ts";
 const status = z.enum(["in_progress", "completed", "incomplete"]);
 const noMarks = z.array(z.never()).describe("Always empty");
 
+export const annotationSchema = z
+  .object({
+    type: z.literal("file_citation"),
+    file_id: z.string(),
+    filename: z.string(),
+    index: tokenCount.describe("The place in the text that rests on it, in UTF-16 units"),
+    document_id: z.string(),
+    chunk_id: z.string().describe("The passage: a chunk of that document"),
+  })
+  .describe("A passage that `file_search` has found");
+export type Annotation = z.input<typeof annotationSchema>;
+
 const outputText = z.object({
   type: z.literal("output_text"),
   text: z.string(),
-  annotations: noMarks,
+  annotations: z.array(annotationSchema),
   logprobs: noMarks,
 });
 const summaryText = z.object({ type: z.literal("summary_text"), text: z.string() });
@@ -43,6 +55,26 @@ export const outputItemSchema = z.discriminatedUnion("type", [
     name: z.string(),
     namespace: z.string().optional(),
     input: z.string(),
+  }),
+  z.object({
+    type: z.literal("file_search_call"),
+    id: z.string(),
+    status: z.enum(["in_progress", "searching", "completed", "incomplete", "failed"]),
+    queries: z.array(z.string()),
+    results: z
+      .array(
+        z.object({
+          file_id: z.string(),
+          filename: z.string(),
+          score: z.number(),
+          text: z.string(),
+          attributes: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+          document_id: z.string(),
+          chunk_id: z.string(),
+        }),
+      )
+      .nullable()
+      .describe('With `include: ["file_search_call.results"]`'),
   }),
   z
     .object({
@@ -128,12 +160,16 @@ const eventFields = {
   "response.reasoning_summary_part.done": { ...inSummary, part: summaryText },
   "response.content_part.added": { ...inContent, part: outputText },
   "response.output_text.delta": { ...inContent, delta: z.string(), logprobs: noMarks },
+  "response.output_text.annotation.added": { ...inContent, annotation_index: tokenCount, annotation: annotationSchema },
   "response.output_text.done": { ...inContent, text: z.string(), logprobs: noMarks },
   "response.content_part.done": { ...inContent, part: outputText },
   "response.function_call_arguments.delta": { ...at, delta: z.string() },
   "response.function_call_arguments.done": { ...at, name: z.string(), arguments: z.string() },
   "response.custom_tool_call_input.delta": { ...at, delta: z.string() },
   "response.custom_tool_call_input.done": { ...at, input: z.string() },
+  "response.file_search_call.in_progress": at,
+  "response.file_search_call.searching": at,
+  "response.file_search_call.completed": at,
   "response.mcp_call.in_progress": at,
   "response.mcp_call_arguments.delta": { ...at, delta: z.string() },
   "response.mcp_call_arguments.done": { ...at, arguments: z.string() },

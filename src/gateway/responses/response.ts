@@ -2,13 +2,14 @@ import type { ErrorView } from "../../errors.ts";
 import { newId } from "../../ids.ts";
 import { secondsNow } from "../chat/openai.ts";
 import type { ChatOutcome } from "../chat/outcome.ts";
-import type { AnsweredChat } from "../chat/steps.ts";
 import { toDeltas } from "../chat/streamed-response.ts";
 import type { Usage } from "../providers/provider.ts";
+import { searchResults } from "./file-search.ts";
 import { makeResponseOutput, type OutputOptions } from "./output.ts";
 import { sealedReasoning } from "./request.ts";
 import type { ResponsesBody } from "./request-schemas.ts";
 import type { OutputItem, ResponseObject } from "./response-schemas.ts";
+import type { AnsweredResponse } from "./steps.ts";
 import { makeFindTool } from "./tools.ts";
 
 /** A response that has just begun: what was asked for, with OpenAI's defaults, and no output. */
@@ -70,8 +71,9 @@ export function beginOutput(
 ) {
   const ulid = id.slice(id.indexOf("_") + 1);
   const sealing = { isShown: body.include?.includes(sealedReasoning) === true, isKept: store };
+  const areResultsShown = body.include?.includes(searchResults) === true;
   const toItemId = (kind: string, place: number) => `${kind}_${ulid}_${place}`;
-  return makeResponseOutput({ toItemId, sealing, emit, findTool: makeFindTool(body), firstItem });
+  return makeResponseOutput({ toItemId, sealing, areResultsShown, emit, findTool: makeFindTool(body), firstItem });
 }
 
 type Ended = Pick<ChatOutcome, "finishReason" | "model" | "usage" | "logId" | "costUsd" | "cached">;
@@ -121,7 +123,7 @@ export const isWhole = (finishReason: ChatOutcome["finishReason"]) => incomplete
 export type MadeResponse = { response: ResponseObject; kept: OutputItem[] };
 
 /** The response of a chat. */
-export function toResponse(begun: ResponseObject, body: ResponsesBody, outcome: AnsweredChat): MadeResponse {
+export function toResponse(begun: ResponseObject, body: ResponsesBody, outcome: AnsweredResponse): MadeResponse {
   const output = beginOutput(begun, body, undefined);
   const { steps, reasoning, ...answer } = outcome;
   for (const delta of steps ?? []) output.take(delta);

@@ -1,10 +1,10 @@
 import type { ErrorView } from "../../errors.ts";
-import type { ChatEvent } from "../chat/steps.ts";
 import type { StreamEnd } from "../chat/stream.ts";
 import { withOwnName } from "./field-names.ts";
 import type { ResponsesBody } from "./request-schemas.ts";
 import { beginOutput, endResponse, failResponse, isWhole, type MadeResponse } from "./response.ts";
 import type { ResponseEvent, ResponseObject } from "./response-schemas.ts";
+import type { ResponseStep } from "./steps.ts";
 
 export type NumberedEvent = ResponseEvent & { sequence_number: number };
 
@@ -12,7 +12,7 @@ type Streamed = {
   /** The response as it begins. */
   begun: ResponseObject;
   body: ResponsesBody;
-  batches: AsyncIterable<ChatEvent[]>;
+  batches: AsyncIterable<ResponseStep[]>;
   /** Those of `fromResponsesBody`. */
   places: readonly string[];
   /** Stores the response, which is reported as it is then. */

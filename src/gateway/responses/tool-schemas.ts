@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { MAX_TOOLS, text, toolName } from "../message-schemas.ts";
 import { toolSchema } from "../schemas.ts";
+import { fileSearchTool } from "./file-search.ts";
 
 /** Longest name of a group of tools. */
 const MAX_NAMESPACE = 200;
@@ -47,19 +48,22 @@ const namespaceTool = z.object({
 
 /** Which tool a choice is about. */
 export const chosenTool = z.object({ type: z.enum(["function", "custom"]), name: toolName, namespace });
+export const chosenSearch = z.object({ type: z.literal("file_search") });
 export const allowedTools = z.object({
   type: z.literal("allowed_tools"),
   mode: z.enum(["auto", "none", "required"]).default("auto"),
   tools: z
-    .array(orOther(["function", "custom"], z.discriminatedUnion("type", [chosenTool, other])))
+    .array(
+      orOther(["function", "custom", "file_search"], z.discriminatedUnion("type", [chosenTool, chosenSearch, other])),
+    )
     .min(1)
     .max(MAX_TOOLS),
 });
 
 /** A tool of a request: https://platform.openai.com/docs/api-reference/responses/create. */
 export const responseToolSchema = orOther(
-  ["function", "custom", "namespace"],
-  z.discriminatedUnion("type", [...ownTool, namespaceTool, other]),
+  ["function", "custom", "namespace", "file_search"],
+  z.discriminatedUnion("type", [...ownTool, namespaceTool, fileSearchTool, other]),
 );
 /** A list of tools. Those of its groups are counted before any of them is parsed. */
 export const responseToolsSchema = z.preprocess((value, context) => {

@@ -3,6 +3,7 @@ import { hashDigits } from "../../ids.ts";
 import { tryParseJson } from "../../try-parse-json.ts";
 import { MAX_TOOLS } from "../message-schemas.ts";
 import type { ChatBody } from "../schemas.ts";
+import { type FileSearch, fileSearchFunction, fileSearchName, toFileSearch } from "./file-search.ts";
 import type { InputItem, ResponsesBody } from "./request-schemas.ts";
 import type { OwnTool, ResponseTool } from "./tool-schemas.ts";
 
@@ -38,6 +39,7 @@ export function toFunctions({ tools, input }: Pick<ResponsesBody, "tools" | "inp
   const functions: NonNullable<ChatBody["tools"]> = [];
   for (const { tool, place, namespace } of allTools({ tools, input })) {
     if (tool.type === "other") ignored.push(place);
+    else if (tool.type === "file_search") functions.push(fileSearchFunction);
     else functions.push({ type: "function", function: toFunction(tool, namespace) });
   }
   if (functions.length > MAX_TOOLS) throw invalidRequest("tools", `tools has more than ${MAX_TOOLS} functions.`);
@@ -56,7 +58,7 @@ export function makeFindTool(body: Pick<ResponsesBody, "tools" | "input">): Find
 function toPlaces(body: Pick<ResponsesBody, "tools" | "input">): Map<string, ToolPlace> {
   const places = new Map<string, ToolPlace>();
   for (const { tool, namespace } of allTools(body)) {
-    if (tool.type === "other") continue;
+    if (tool.type === "other" || tool.type === "file_search") continue;
     const { type, name } = tool;
     places.set(toOfferedName(name, namespace), { type, name, ...(namespace === undefined ? {} : { namespace }) });
   }
@@ -70,7 +72,24 @@ export function toCustomInput(json: string): string {
   return isWrapped && typeof parsed.input === "string" ? parsed.input : json;
 }
 
-type AnyTool = OwnTool | Extract<ResponseTool, { type: "other" }>;
+/**
+ * What a request lets the response search.
+ * @throws AppError `invalid_request` for a second search, and for a function of its name.
+ */
+export function findFileSearch(body: Pick<ResponsesBody, "tools" | "input">): FileSearch | undefined {
+  let found: FileSearch | undefined;
+  let namesake: string | undefined;
+  for (const { tool, place, namespace } of allTools(body)) {
+    if (tool.type === "file_search") {
+      if (found) throw invalidRequest(place, `${place}: a request has one file_search; name several stores in it.`);
+      found = toFileSearch(tool, place);
+    } else if (tool.type !== "other" && toOfferedName(tool.name, namespace) === fileSearchName) namesake = place;
+  }
+  if (found && namesake) throw invalidRequest(namesake, `${namesake}: file_search is the name of another tool here.`);
+  return found;
+}
+
+type AnyTool = OwnTool | Extract<ResponseTool, { type: "other" | "file_search" }>;
 type PlacedTool = { tool: AnyTool; place: string; namespace?: string };
 
 /** All tools of a request, those of groups and those that stand in its input too. */

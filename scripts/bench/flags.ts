@@ -44,7 +44,7 @@ export async function flagsBench(): Promise<Measured[]> {
     const choices = [
       { name: "all", flags: apiFlags, args: [] },
       ...apiFlags.map((left) => ({ name: `without ${left}`, flags: without(left), args: [] })),
-      { name: "compiled as late as by default", flags: apiFlags, args: ["compile-late"] },
+      { name: "code compiled as late as by default", flags: apiFlags, args: ["compile-late"] },
       { name: "none", flags: [], args: ["compile-late"] },
     ];
     for (const { name, flags, args } of choices) {
@@ -127,8 +127,8 @@ function toLines(arms: readonly Arm[]): Measured[] {
   return others.map(({ name, samples }) => {
     const shares = all.samples.steadyCpu.map((one, round) => one / (samples.steadyCpu[round] ?? Number.NaN));
     return {
-      what: `CPU of a call at ${steady.perSecond}/s, with all of the API's flags`,
-      anchor: `${name} ${format(median(samples.steadyCpu))} ms`,
+      what: `CPU of a call at ${steady.perSecond}/s, all of the API's flags against ${name}`,
+      anchor: `${format(median(samples.steadyCpu))} ms`,
       product: `${format(median(all.samples.steadyCpu))} ms`,
       value: median(shares),
       must: 1.1,

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import * as agents from "../src/agents/schemas.ts";
 import * as composite from "../src/composite/schemas.ts";
+import * as embeddings from "../src/gateway/embeddings-schemas.ts";
 import * as messages from "../src/gateway/message-schemas.ts";
 import * as messagesApi from "../src/gateway/messages-api/schemas.ts";
 import * as openai from "../src/gateway/openai-schemas.ts";
@@ -24,8 +25,8 @@ const names = new Map<z.core.$ZodType, string>(
     ReasoningDetails: messages.reasoningDetailsSchema,
     ToolCall: messages.toolCallSchema,
     Model: gateway.listedModelSchema,
-    EmbeddingsRequest: gateway.embeddingsBodySchema,
-    EmbeddingsResponse: gateway.embeddingsResponseSchema,
+    EmbeddingsRequest: embeddings.embeddingsBodySchema,
+    EmbeddingsResponse: embeddings.embeddingsResponseSchema,
     OpenAiChatRequest: openai.openAiChatBodySchema,
     OpenAiChatCompletion: openai.openAiCompletionSchema,
     OpenAiChatEvent: openai.openAiEventSchema,

@@ -1,5 +1,5 @@
 import { toEmbeddingList, toEmbedRequest } from "../../src/gateway/embed.ts";
-import { embeddingsBodySchema, embeddingsResponseSchema } from "../../src/gateway/schemas.ts";
+import { embeddingsBodySchema, embeddingsResponseSchema } from "../../src/gateway/embeddings-schemas.ts";
 import { declareRoutes } from "../route.ts";
 import { modelCallErrors, toGatewayCaller } from "./chat.ts";
 

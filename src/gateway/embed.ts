@@ -3,6 +3,7 @@ import { AppError, renameField } from "../errors.ts";
 import { requireModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
+import type { EmbeddingsBody } from "./embeddings-schemas.ts";
 import { findModel } from "./find-model.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
@@ -10,7 +11,6 @@ import type { CallContext } from "./providers/provider.ts";
 import { withFallbacks } from "./resilience/fallback.ts";
 import { askModel } from "./resilience/retry.ts";
 import { findKeys, isUsable, notConfigured, type Target } from "./resilience/target.ts";
-import type { EmbeddingsBody } from "./schemas.ts";
 
 export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };
 

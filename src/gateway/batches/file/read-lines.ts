@@ -2,9 +2,9 @@ import { z } from "zod";
 import { AppError } from "../../../errors.ts";
 import type { FileBatchFault } from "../../../store/file-store.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
+import { embeddingsBodySchema } from "../../embeddings-schemas.ts";
 import { messagesBodySchema } from "../../messages-api/schemas.ts";
 import { openAiChatBodySchema } from "../../openai-schemas.ts";
-import { embeddingsBodySchema } from "../../schemas.ts";
 
 /** Requests of one batch. */
 export const MAX_FILE_LINES = 10_000;

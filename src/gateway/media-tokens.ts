@@ -1,5 +1,5 @@
 import type { FilePart, ImagePart } from "./messages.ts";
-import { readPictureSize } from "./picture-size.ts";
+import { type PictureSize, readPictureSize } from "./picture-size.ts";
 import type { PictureRule } from "./providers/model.ts";
 
 /** Base64 in which a picture's size is looked for, in characters: 192 KiB, which is more than cameras write before it. */
@@ -29,10 +29,15 @@ export function pictureTokens({ url, detail = "auto" }: Omit<ImagePart, "type">,
 
 /** How many squares cover a picture; undefined where its data do not say how large it is. */
 function countSquares(url: string, side: number): number | undefined {
+  const size = sizeOfPicture(url);
+  return size && Math.ceil(size.width / side) * Math.ceil(size.height / side);
+}
+
+/** The size of a picture by its URL; undefined where that has no data, or they do not say it. */
+export function sizeOfPicture(url: string): PictureSize | undefined {
   if (!url.startsWith("data:")) return undefined;
   const start = url.indexOf(",") + 1;
-  const size = readPictureSize(Buffer.from(url.slice(start, start + HEAD_CHARACTERS), "base64"));
-  return size && Math.ceil(size.width / side) * Math.ceil(size.height / side);
+  return readPictureSize(Buffer.from(url.slice(start, start + HEAD_CHARACTERS), "base64"));
 }
 
 /** Tokens that a PDF is about, by its bytes. */

@@ -390,7 +390,7 @@ describeTargets("the Responses API on the offline model", leftOutOffline, (targe
     const create = openai.responses.create({ model, store: false, input: question, ...settings });
     const { response } = await create.withResponse();
     expect(response.headers.get("x-svc-ignored")).to.equal("text.verbosity, reasoning.effort");
-    const content = [{ type: "input_image" as const, image_url: pictureOf(4, 4), detail: "auto" as const }];
+    const content = [{ type: "input_file" as const, file_data: pdf, filename: "a.pdf" }];
     const input = [
       { role: "user" as const, content: question },
       { role: "user" as const, content },

@@ -38,7 +38,7 @@ describe("GET /ai/models", () => {
       provider: "edge",
       type: "chat",
       inputCostPer1k: 0,
-      supportedFeatures: ["streaming", "tool_use", "tool_choice"],
+      supportedFeatures: ["streaming", "tool_use", "tool_choice", "vision", "json_schema", "json_object"],
     });
   });
 

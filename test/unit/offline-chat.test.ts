@@ -7,6 +7,7 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from "../../src/gateway/providers/provider.ts";
+import { pictureOf } from "../support/media.ts";
 
 const passages = `The pump moves water through the engine.
 Bearings of the pump last about 4,000 hours.
@@ -76,6 +77,118 @@ describe("the offline model's answers", () => {
       expect(ask([system(text), user("How long do bearings last?")]).finishReason).to.equal("stop");
       expect(ask([user(text)]).finishReason).to.equal("stop");
     }
+  });
+});
+
+describe("the offline model's pictures", () => {
+  const withPictures = (...urls: string[]): Message => ({
+    role: "user",
+    content: [
+      { type: "text", text: "What does the quay have?" },
+      ...urls.map((url) => ({ type: "image" as const, url })),
+    ],
+  });
+
+  it("are described by their format and size, beside what the conversation says", () => {
+    const { text } = ask([system("The quay has two cranes."), withPictures(pictureOf(32, 20))]);
+    expect(text).to.match(/^The picture is a PNG of 32 by 20 pixels\. .*do not see.* The quay has two cranes\.$/);
+    expect(ask([withPictures(pictureOf(32, 20))]).text).to.match(/^The picture is a PNG of 32 by 20 pixels\./);
+  });
+
+  it("are named one by one, and none is opened that is behind a link", () => {
+    const urls = [pictureOf(4, 4), "https://pictures.example/quay.png?key=secret", "data:image/webp;base64,AAAA"];
+    const { text } = ask([withPictures(...urls)]);
+    expect(text).to.include("There are 3 pictures. Picture 1 is a PNG of 4 by 4 pixels.");
+    expect(text).to.include("Picture 2 is behind a link to pictures.example, which I do not open.");
+    expect(text).to.include("Picture 3 is a WebP of a size that it does not report.");
+    expect(text).not.to.include("secret");
+  });
+
+  it("of earlier turns are no part of the answer", () => {
+    const turns: Message[] = [withPictures(pictureOf(4, 4)), { role: "assistant", content: "Noted." }];
+    expect(ask([...turns, user("Who are you?")]).text).not.to.include("pixels");
+  });
+});
+
+describe("the offline model's JSON", () => {
+  const read = (schema: Record<string, unknown>, messages: Message[]) => {
+    const responseFormat = { type: "json_schema" as const, json_schema: { name: "answer", schema } };
+    return JSON.parse(ask(messages, { responseFormat }).text) as unknown;
+  };
+  const pump = [
+    system(
+      "<instructions>The town is Rome.</instructions>\nThe pump's name is P-100. It weighs 1,040.5 kg and is blue.",
+    ),
+    user(
+      "Describe it. Town: Graz\nThe parts are rotor, shaft and seal. It was serviced on 2026-02-03 by eva@example.org.",
+    ),
+  ];
+
+  it("has what the conversation says of each field", () => {
+    const properties = {
+      name: { type: "string" },
+      weight: { type: "number", description: "How many kg it weighs" },
+      town: { anyOf: [{ type: "null" }, { type: "string" }] },
+      colour: { enum: ["red", "blue"] },
+      parts: { type: "array", items: { type: "string" } },
+      service: { $ref: "#/$defs/service" },
+    };
+    const service = { type: "object", properties: { date: { format: "date" }, mechanic: { format: "email" } } };
+    expect(read({ type: "object", properties, $defs: { service } }, pump)).to.deep.equal({
+      name: "P-100",
+      weight: 1_040.5,
+      town: "Graz",
+      colour: "blue",
+      parts: ["rotor", "shaft", "seal"],
+      service: { date: "2026-02-03", mechanic: "eva@example.org" },
+    });
+  });
+
+  it("keeps to the schema where the conversation says nothing", () => {
+    const properties = {
+      count: { type: "integer", minimum: 3, maximum: 5 },
+      when: { type: "string", format: "date-time" },
+      kind: { const: "pump" },
+      level: { enum: ["low", "high"] },
+      tags: { type: "array", items: { enum: ["a", "b"] }, minItems: 2, maxItems: 2 },
+      code: { type: "string", minLength: 4, maxLength: 6 },
+      open: { type: "boolean" },
+      nothing: { type: "null" },
+    };
+    const schema = { type: "object", properties, required: [...Object.keys(properties), "free"] };
+    expect(read(schema, [user("Hello there")])).to.deep.equal({
+      count: 3,
+      when: "1970-01-01T00:00:00Z",
+      kind: "pump",
+      level: "low",
+      tags: ["a", "a"],
+      code: "Hello ",
+      open: false,
+      nothing: null,
+      free: "Hello there",
+    });
+  });
+
+  it("is any JSON where no schema is asked for", () => {
+    const { text } = ask([system(passages), user("How long do bearings last?")], {
+      responseFormat: { type: "json_object" },
+    });
+    expect(JSON.parse(text)).to.deep.equal({ answer: "Bearings of the pump last about 4,000 hours." });
+  });
+
+  it("ends, quickly, for schemas made to be slow", function () {
+    this.timeout(20_000);
+    const text = user("Bearings is a. ".repeat(26_000));
+    const many = (count: number, schema: object) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`bearings ${n}`, schema]));
+    const schemas: Record<string, unknown>[] = [
+      { $ref: "#" },
+      { anyOf: [{ $ref: "#" }] },
+      { type: "array", items: { $ref: "#" }, minItems: 1_000_000 },
+      { type: "object", properties: many(1_500, { type: "string", format: "email" }) },
+      { enum: Array.from({ length: 4_000 }, (_, n) => `x${n}`) },
+    ];
+    for (const schema of schemas) expect(() => read(schema, [text])).not.to.throw();
   });
 });
 

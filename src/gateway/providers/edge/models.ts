@@ -14,10 +14,9 @@ const UNNAMED = "default";
 /** How embedding models are named: a list does not say what a model is for. */
 const embeddingName = /embed|\bbge-|\be5-|\bgte-/i;
 
-const OFFLINE = { features: ["streaming", "tool_use", "tool_choice"], settings: [], isStub: true } as const;
 /** What servers of OpenAI's wire format commonly take. One that does not take a part of it rejects the call. */
 const SERVER = {
-  features: [...OFFLINE.features, "vision", "json_schema", "json_object"],
+  features: ["streaming", "tool_use", "tool_choice", "vision", "json_schema", "json_object"],
   efforts,
   settings: ["seed", "parallelToolCalls", "user"],
 } as const satisfies Partial<ProviderModel>;
@@ -85,8 +84,9 @@ const offlineChat: ProviderModel = {
   ...toServedChat({ id: offlineModelId }),
   aliases: [defaultModelAlias],
   name: "Switchyard offline model (extractive, deterministic)",
-  ...OFFLINE,
   efforts: [],
+  settings: [],
+  isStub: true,
 };
 const offlineEmbedding: ProviderModel = {
   ...toServedEmbedding({ id: offlineEmbeddingModelId }),

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { type Message, type ToolCall, textOf } from "../../messages.ts";
 import type { CompletionRequest, CompletionResult, StreamPart, ToolDefinition } from "../provider.ts";
+import { fillSchema } from "./offline-json.ts";
 import { isHead, marksOf } from "./offline-marks.ts";
+import { describePictures } from "./offline-pictures.ts";
 import { contentWords, cutText, rankSentences, toSentences } from "./offline-rank.ts";
 
 /** Name of the built-in chat model, in `/ai/models` and in every answer's `model`. */
@@ -32,7 +34,7 @@ export function completeOffline(request: CompletionRequest): CompletionResult {
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const question = textOf(messages[asked]?.content ?? "");
   const call = chooseTool(request, question, asked);
-  const whole = call ? "" : cutAtStop(response(messages, asked, question), stop);
+  const whole = call ? "" : cutAtStop(toText(request, asked, question), stop);
   const text = maxTokens === undefined ? whole : cutText(whole, maxTokens * CHARACTERS_A_TOKEN);
   const toolCalls = call ? [call] : [];
   const inputTokens = messages.reduce((sum, { content }) => sum + toTokens(textOf(content)), 0);
@@ -43,6 +45,18 @@ export function completeOffline(request: CompletionRequest): CompletionResult {
     usage: { inputTokens, outputTokens: toTokens(text) + toolCalls.length * TOKENS_A_CALL },
     model: offlineModelId,
   };
+}
+
+/** An answer in the form that is asked for. */
+function toText({ messages, responseFormat: format }: CompletionRequest, asked: number, question: string): string {
+  const pictures = describePictures(messages.slice(asked).map(({ content }) => content));
+  const answer = response(messages, asked, question);
+  const text = pictures === "" ? answer : isOwn(answer) ? pictures : `${pictures} ${answer}`;
+  if (format === undefined) return text;
+  if (format.type === "json_object") return JSON.stringify({ answer: text });
+  const said = messages.filter(({ content }) => content.length > 0).map(({ content }) => textOf(content));
+  const context = [...said, pictures].join("\n").replace(instructions, "");
+  return JSON.stringify(fillSchema(format.json_schema.schema, context));
 }
 
 function cutAtStop(text: string, stop: readonly string[] = []): string {
@@ -85,7 +99,8 @@ function response(messages: readonly Message[], asked: number, question: string)
 
 /** Do not quote our own boilerplate from earlier turns. */
 function isOwn(sentence: string): boolean {
-  return sentence.startsWith("You asked: ") || introduction.includes(sentence) || nothingFound.includes(sentence);
+  if (sentence.startsWith("You asked: ") || sentence.startsWith(introduction)) return true;
+  return introduction.includes(sentence) || nothingFound.includes(sentence);
 }
 
 /** A line in brackets names what follows it. */

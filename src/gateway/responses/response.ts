@@ -36,7 +36,7 @@ export function beginResponse(body: ResponsesBody): ResponseObject {
     tool_choice: toShownChoice(body.tool_choice),
     parallel_tool_calls: body.parallel_tool_calls ?? true,
     reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
-    text: { format: text?.format ?? { type: "text" }, verbosity: text?.verbosity ?? "medium" },
+    text: { format: toShownFormat(text?.format), verbosity: text?.verbosity ?? "medium" },
     temperature: body.temperature ?? 1,
     top_p: body.top_p ?? 1,
     presence_penalty: 0,
@@ -54,6 +54,12 @@ export function beginResponse(body: ResponsesBody): ResponseObject {
     background: body.background === true,
     previous_response_id: body.previous_response_id ?? null,
   };
+}
+
+/** The format of the request, with what the API adds to it. */
+function toShownFormat(format: NonNullable<ResponsesBody["text"]>["format"]): unknown {
+  if (format?.type !== "json_schema") return format ?? { type: "text" };
+  return { ...format, description: format.description ?? null, strict: format.strict ?? false };
 }
 
 /** The choice of the request, without the tools that are left out. */

@@ -8,7 +8,7 @@ import type { ApiContext } from "../context.ts";
 const MAX_DEPTH = 100;
 /** More fields than any valid object has: the largest free one, a workflow's input, has no room for this many. */
 const MAX_FIELDS = 52_000;
-/** Most fields of all objects of a body together. */
+/** Most fields of all objects of a body together, and most items of all its lists. */
 const MAX_BODY_FIELDS = 200_000;
 /** Most bytes that we discard of a body that was refused for its size, so that the client can read the response. */
 const MAX_DISCARDED_BYTES = 64 << 20;
@@ -96,24 +96,28 @@ export function tooLarge(ctx: ApiContext, limitBytes: number): AppError {
 
 /** Bytes of a body that is parsed whatever its shape: that takes some milliseconds at most. */
 const ALWAYS_PARSED_BYTES = 32 << 10;
-const [quote, backslash, colon, bracket, brace] = [0x22, 0x5c, 0x3a, 0x5b, 0x7b]; // in UTF-8 they are part of no other character
+const [quote, backslash, colon, comma, bracket, brace] = [0x22, 0x5c, 0x3a, 0x2c, 0x5b, 0x7b]; // in UTF-8 they are part of no other character
 const CLOSES = 2; // the closing bracket and brace are that much above the opening ones
 
 /**
- * Refuses a body with more fields or levels than any valid one has, before it is parsed: parsing a million of them would hold
- * the event loop for more than a second. A colon outside of strings is a field.
+ * Refuses a body with more fields, list items or levels than any valid one has, before it is parsed: parsing and validating a
+ * million of them would hold the event loop for seconds. A colon outside of strings is a field; each value but a field's begins
+ * with an opening or stands behind a comma.
  */
 function rejectCostlyShape(bytes: Buffer): void {
   if (bytes.length <= ALWAYS_PARSED_BYTES) return;
-  let [fields, depth] = [0, 0];
+  let [fields, values, depth] = [0, 0, 0];
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at];
     if (byte === quote) at = endOfString(bytes, at);
     else if (byte === colon) fields += 1;
-    else if (byte === bracket || byte === brace) depth += 1;
+    else if (byte === comma) values += 1;
+    else if (byte === bracket || byte === brace) [depth, values] = [depth + 1, values + 1];
     else if (byte === bracket + CLOSES || byte === brace + CLOSES) depth -= 1;
     if (depth > MAX_DEPTH) throw tooDeep();
     if (fields > MAX_BODY_FIELDS) throw oddShape(`The body has more than ${MAX_BODY_FIELDS} fields.`);
+    if (values - fields > MAX_BODY_FIELDS)
+      throw oddShape(`The lists of the body have more than ${MAX_BODY_FIELDS} items.`);
   }
 }
 

@@ -87,6 +87,18 @@ describe("bodies with very many fields", function () {
     }
   });
 
+  it("lists of very many items are refused before they are parsed", async () => {
+    for (const item of ["{}", "0", "[]"]) {
+      const content = `[${Array(700).fill(item).join()}]`;
+      const raw = `{"model":"meta-llm","input":[${Array(1_400).fill(`{"role":"user","content":${content}}`).join()}]}`;
+      const before = process.cpuUsage();
+      const { status, at } = await post("/v1/responses", raw);
+      const { user, system } = process.cpuUsage(before);
+      expect([status, at("error.param")]).to.deep.equal([400, "body"]);
+      expect((user + system) / 1_000, "ms of the processor").to.be.below(300 + 2 * cpuTimeOf(() => JSON.parse(raw)));
+    }
+  });
+
   it("the schema of a tool's arguments may be large, and not without bound", async () => {
     const properties = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, { type: "string" }]));

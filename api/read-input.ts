@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Config } from "../src/config.ts";
 import { AppError } from "../src/errors.ts";
 import type { ApiContext } from "./context.ts";
-import { hasBody, mediaType, readJsonBody } from "./middleware/body.ts";
+import { hasBody, type JsonLimit, mediaType, readJsonBody } from "./middleware/body.ts";
 import type { BodyBudget } from "./middleware/body-budget.ts";
 import { readMultipartBody } from "./middleware/multipart.ts";
 import { toPlainWords } from "./middleware/plain-words.ts";
@@ -11,6 +11,8 @@ import type { AnyRoute, BodyLimit, HandlerInput } from "./route.ts";
 
 /** Largest body of a tool call, in bytes: a text of 200,000 characters fits, each of them escaped. */
 const MAX_TOOLS_BYTES = 2 << 20;
+/** Largest body of what sets or makes something small, in bytes: the largest, 50 models of a custom provider, has a fifth. */
+const MAX_SETTINGS_BYTES = 256 << 10;
 /** Most unknown fields that one response lists. */
 const MAX_IGNORED = 20;
 /** Most names of whatever is ignored that one response lists: clients bound the size of headers. */
@@ -25,13 +27,13 @@ export type InputReader = ReturnType<typeof makeInputReader>;
  * body further than the route does.
  */
 export function makeInputReader(limits: Config["limits"], route: AnyRoute, { reserveForBody }: BodyBudget) {
-  const routeBytes = bodyLimits(limits)[route.bodyLimit ?? "json"];
+  const routeLimit = bodyLimits(limits)[route.bodyLimit ?? "json"];
   const knownQuery = route.query ? knownFields(route.query) : new Set<string>();
   const knownBody = knownFields(route.body);
   const knownForm = knownFields(route.multipart);
 
   return async function readInput(ctx: ApiContext, maxBytes: number): Promise<Input> {
-    const limitBytes = Math.min(routeBytes, maxBytes);
+    const limit = routeLimit.bytes <= maxBytes ? routeLimit : { bytes: maxBytes };
     const params = route.params ? parseParams(route.params, ctx) : undefined;
     let ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
     const query = route.query ? parseInput(route.query, ctx.query, "query") : undefined;
@@ -43,9 +45,9 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, { res
       ignored = [...ignored, ...unknownIn(form, knownForm)];
       body = parseInput(route.multipart, form, "body");
     } else if (route.body) {
-      reserveForBody(ctx, limitBytes);
+      reserveForBody(ctx, limit.bytes);
       const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
-      const json = isAbsent ? {} : await readJsonBody(ctx, limitBytes, kept);
+      const json = isAbsent ? {} : await readJsonBody(ctx, limit, kept);
       ignored = [...ignored, ...unknownIn(json, knownBody)];
       body = parseInput(route.body, json, "body");
     }
@@ -57,9 +59,16 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, { res
   };
 }
 
-/** The limits of JSON bodies, in bytes. */
-function bodyLimits({ jsonBytes, contentBytes }: Config["limits"]): Record<BodyLimit, number> {
-  return { json: jsonBytes, content: contentBytes, tools: Math.min(jsonBytes, MAX_TOOLS_BYTES) };
+/** The limits of JSON bodies: in bytes, and the setting that raises them. */
+function bodyLimits({ jsonBytes, contentBytes }: Config["limits"]): Record<BodyLimit, JsonLimit> {
+  const fixed = (bytes: number) => (bytes < jsonBytes ? { bytes } : json);
+  const json = { bytes: jsonBytes, setting: "MAX_JSON_BYTES" };
+  return {
+    json,
+    content: { bytes: contentBytes, setting: "MAX_CONTENT_BYTES" },
+    tools: fixed(MAX_TOOLS_BYTES),
+    settings: fixed(MAX_SETTINGS_BYTES),
+  };
 }
 
 /** Parameters of the path. */

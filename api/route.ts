@@ -23,8 +23,8 @@ export type ResponseDeclaration = {
   contentType?: string;
 };
 
-/** The limits of JSON bodies; see `bodyLimits` of api/mount.ts. */
-export type BodyLimit = "json" | "content" | "tools";
+/** The limits of JSON bodies; see `bodyLimits` of api/read-input.ts. */
+export type BodyLimit = "json" | "content" | "tools" | "settings";
 
 export type JsonReply = { status: number; body?: unknown; headers?: Record<string, string> };
 
@@ -101,7 +101,7 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
    * handler reads it when it does not go on.
    */
   documentedBody?: z.ZodType;
-  /** Which limit holds for the JSON body: `json` (default), the larger `content`, or the smaller `tools`. */
+  /** Which limit holds for the JSON body: `json` (default), the larger `content`, or the smaller `tools` and `settings`. */
   bodyLimit?: BodyLimit;
   /** Whether an absent body counts as `{}`. */
   isBodyOptional?: boolean;
@@ -172,7 +172,7 @@ export const isForTenants = (auth: RouteAuth): auth is Role => auth !== "public"
  * The router, the validation and the OpenAPI entry all come from this one value; the schemas give the types of `params`,
  * `query` and `body` in the handler, which sees parsed input only and returns its response as a value.
  */
-export function declareRoutes(group: RouteGroup) {
+export function declareRoutes(group: RouteGroup & { bodyLimit?: BodyLimit }) {
   const declare =
     (method: Method) =>
     <

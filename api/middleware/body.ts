@@ -26,10 +26,13 @@ export function hasBody(request: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** A JSON body of at most `limitBytes`, whose bytes `kept` keeps. @throws AppError `unsupported_media_type`, `request_too_large`, `malformed_json`. */
-export async function readJsonBody(ctx: ApiContext, limitBytes: number, kept?: { bytes?: Buffer }): Promise<unknown> {
+/** The largest JSON body that a route takes, in bytes, and the setting that says so. */
+export type JsonLimit = { bytes: number; setting?: string };
+
+/** A JSON body within `limit`, whose bytes `kept` keeps. @throws AppError `unsupported_media_type`, `request_too_large`, `malformed_json`. */
+export async function readJsonBody(ctx: ApiContext, limit: JsonLimit, kept?: { bytes?: Buffer }): Promise<unknown> {
   if (ctx.req.headers["content-type"] !== "application/json") requireJsonType(ctx);
-  const bytes = await readBytes(ctx, limitBytes);
+  const bytes = await readBytes(ctx, limit);
   rejectCostlyShape(bytes);
   if (!isUtf8(bytes)) throw new AppError("malformed_json", "The body is not valid UTF-8.");
   if (kept) kept.bytes = bytes;
@@ -46,17 +49,17 @@ function requireJsonType(ctx: ApiContext): void {
   }
 }
 
-async function readBytes(ctx: ApiContext, limitBytes: number): Promise<Buffer> {
+async function readBytes(ctx: ApiContext, { bytes, setting }: JsonLimit): Promise<Buffer> {
   rejectEncodedBody(ctx);
-  if (Number(ctx.get("content-length")) > limitBytes) throw tooLarge(ctx, limitBytes);
+  if (Number(ctx.get("content-length")) > bytes) throw tooLarge(ctx, bytes, setting);
   continueIfExpected(ctx);
   const received = takeReceived(ctx);
   if (received !== null) return received;
   try {
-    return await getRawBody(ctx.req, { limit: limitBytes, length: ctx.get("content-length") || null });
+    return await getRawBody(ctx.req, { limit: bytes, length: ctx.get("content-length") || null });
   } catch (error) {
     const type = error instanceof Error && "type" in error ? error.type : undefined;
-    if (type === "entity.too.large") throw tooLarge(ctx, limitBytes);
+    if (type === "entity.too.large") throw tooLarge(ctx, bytes, setting);
     if (type === "request.aborted") throw new AppError("client_closed", "The client went away.", { cause: error });
     throw new AppError("malformed_json", "The body could not be read.", { cause: error });
   }
@@ -82,7 +85,7 @@ export function continueIfExpected(ctx: ApiContext): void {
 }
 
 /** The error of a body over its limit. What the client still sends is discarded, up to a bound; then it is cut. */
-export function tooLarge(ctx: ApiContext, limitBytes: number): AppError {
+export function tooLarge(ctx: ApiContext, limitBytes: number, setting?: string): AppError {
   const { req } = ctx;
   let discarded = 0;
   req.on("data", (chunk: Buffer) => {
@@ -91,7 +94,9 @@ export function tooLarge(ctx: ApiContext, limitBytes: number): AppError {
   });
   req.resume();
   ctx.state.headers.connection = "close";
-  return new AppError("request_too_large", `The body is larger than ${limitBytes} bytes.`, { details: { limitBytes } });
+  const name = setting === undefined ? "" : ` (${setting})`;
+  const message = `The body is larger than ${limitBytes} bytes${name}.`;
+  return new AppError("request_too_large", message, { details: { limitBytes } });
 }
 
 /** Bytes of a body that is parsed whatever its shape: that takes some milliseconds at most. */

@@ -5,7 +5,7 @@ import { listOf, listQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
-const routes = declareRoutes({ auth: "member", tags: ["Knowledge retrieval"] });
+const routes = declareRoutes({ auth: "member", tags: ["Knowledge retrieval"], bodyLimit: "settings" });
 
 export const collectionRoutes = [
   routes.get("/rag/collections", {

@@ -8,7 +8,7 @@ import { named } from "../schema-names.ts";
 const params = z.object({ name: z.string().min(1).max(100) });
 const providerSchema = named("CustomProvider", customProviderViewSchema);
 
-const routes = declareRoutes({ auth: "admin", tags: ["Provider keys"] });
+const routes = declareRoutes({ auth: "admin", tags: ["Provider keys"], bodyLimit: "settings" });
 
 export const customProviderRoutes = [
   routes.get("/ai/providers/custom", {

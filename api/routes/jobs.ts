@@ -15,7 +15,7 @@ import { declareRoutes, type SseMessage } from "../route.ts";
 
 const params = z.object({ id: idSchema("job") });
 
-const routes = declareRoutes({ auth: "member", tags: ["Jobs"] });
+const routes = declareRoutes({ auth: "member", tags: ["Jobs"], bodyLimit: "settings" });
 
 export const jobRoutes = [
   routes.get("/jobs", {

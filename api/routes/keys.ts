@@ -37,7 +37,7 @@ const createBody = named(
   }),
 );
 
-const routes = declareRoutes({ auth: "owner", tags: ["Keys"] });
+const routes = declareRoutes({ auth: "owner", tags: ["Keys"], bodyLimit: "settings" });
 
 export const keyRoutes = [
   routes.post("/keys", {

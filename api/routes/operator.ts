@@ -14,7 +14,7 @@ const MAX_TENANTS = 50;
 
 const cookieHeader = { "Set-Cookie": "The session: `HttpOnly`, `SameSite=Strict`, and `Secure` over https" };
 
-const routes = declareRoutes({ auth: "operator", tags: ["Operator"] });
+const routes = declareRoutes({ auth: "operator", tags: ["Operator"], bodyLimit: "settings" });
 
 export const operatorRoutes = [
   routes.post("/operator/session", {

@@ -36,7 +36,7 @@ const providerSchema = named(
 );
 const keyErrors = ["provider_key_refused", "provider_failed", "provider_key_unreadable"] as const;
 
-const routes = declareRoutes({ auth: "admin", tags: ["Provider keys"] });
+const routes = declareRoutes({ auth: "admin", tags: ["Provider keys"], bodyLimit: "settings" });
 
 export const providerRoutes = [
   routes.get("/ai/providers", {

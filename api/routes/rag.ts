@@ -195,6 +195,7 @@ export const ragRoutes = [
     result: ({ caller, platform }) => platform.rag.settings(caller),
   }),
   routes.put("/rag/settings", {
+    bodyLimit: "settings",
     auth: "admin",
     summary: "Choose the embedding model of your documents",
     description: `${aboutModels} Holds everywhere within 5 seconds.`,
@@ -205,6 +206,7 @@ export const ragRoutes = [
     result: ({ body, caller, platform }) => platform.rag.changeSettings(caller, body),
   }),
   routes.post("/rag/reindex", {
+    bodyLimit: "settings",
     auth: "admin",
     summary: "Move all documents to the present embedding model",
     description:

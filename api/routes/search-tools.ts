@@ -14,7 +14,7 @@ const example = {
   topK: 5,
 };
 
-const routes = declareRoutes({ auth: "member", tags: ["Knowledge retrieval"] });
+const routes = declareRoutes({ auth: "member", tags: ["Knowledge retrieval"], bodyLimit: "settings" });
 
 export const searchToolRoutes = [
   routes.post("/rag/tools", {

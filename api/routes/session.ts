@@ -23,7 +23,7 @@ const sessionSchema = named("Session", meSchema.extend({ expiresAt: z.iso.dateti
 
 const cookieHeader = { "Set-Cookie": "The session: `HttpOnly`, `SameSite=Strict`, and `Secure` over https" };
 
-const routes = declareRoutes({ auth: "member", tags: ["Sessions"] });
+const routes = declareRoutes({ auth: "member", tags: ["Sessions"], bodyLimit: "settings" });
 
 export const sessionRoutes = [
   routes.get("/me", {

@@ -73,7 +73,7 @@ const usageSchema = named(
   }),
 );
 
-const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
+const routes = declareRoutes({ auth: "member", tags: ["Gateway"], bodyLimit: "settings" });
 
 export const usageRoutes = [
   routes.put("/budget", {

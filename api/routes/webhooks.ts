@@ -19,7 +19,7 @@ const secretSchema = named(
 const toSecretView = ({ current: secret, createdAt, previous }: WebhookSecrets) =>
   toView({ secret, createdAt, previousUntil: previous?.until });
 
-const routes = declareRoutes({ auth: "admin", tags: ["Workflows"] });
+const routes = declareRoutes({ auth: "admin", tags: ["Workflows"], bodyLimit: "settings" });
 
 export const webhookRoutes = [
   routes.get("/webhooks/secret", {

@@ -53,7 +53,7 @@ const revokeBody = z.strictObject({
   ...agentFields,
 });
 
-const routes = declareRoutes({ auth: "admin", tags: ["Widget keys"] });
+const routes = declareRoutes({ auth: "admin", tags: ["Widget keys"], bodyLimit: "settings" });
 
 export const widgetKeyRoutes = [
   routes.post("/ai/widget/key", {

@@ -87,6 +87,26 @@ describe("bodies with very many fields", function () {
     }
   });
 
+  it("each route bounds the bytes of its bodies, and names the setting that raises the bound", async () => {
+    const owner = makeClient({ url: test.url, key: test.keys.owner });
+    const routes: [method: string, path: string, bytes: number, setting: string][] = [
+      ["POST", "/ai/chat", 4 << 20, " (MAX_JSON_BYTES)"],
+      ["POST", "/v1/responses", 4 << 20, " (MAX_JSON_BYTES)"],
+      ["POST", "/rag/ingest", 20 << 20, " (MAX_CONTENT_BYTES)"],
+      ["POST", "/keys", 256 << 10, ""],
+      ["PUT", "/budget", 256 << 10, ""],
+      ["PUT", "/rag/settings", 256 << 10, ""],
+    ];
+    for (const [method, path, bytes, setting] of routes) {
+      const raw = `{"x":"${"x".repeat(bytes)}"}`;
+      const headers = { "content-type": "application/json" };
+      const { status, at } = await owner.request(method, path, { raw, headers });
+      expect([status, at("error.code")], path).to.deep.equal([413, "request_too_large"]);
+      expect(at("error.message")).to.equal(`The body is larger than ${bytes} bytes${setting}.`);
+      expect(at("error.details.limitBytes")).to.equal(bytes);
+    }
+  });
+
   it("lists of very many items are refused before they are parsed", async () => {
     for (const item of ["{}", "0", "[]"]) {
       const content = `[${Array(700).fill(item).join()}]`;

@@ -15,6 +15,9 @@ const rounds = 12;
 const callsPerRound = 25;
 const giantCalls = 100;
 
+/** The first query after so many writes waits until the store has read all vectors; it is not measured. */
+const patient = { STORE_TIMEOUT_MS: "60000" };
+
 const modes = ["vector", "hybrid"] as const;
 type Sides = { small: number[]; large: number[] };
 
@@ -25,9 +28,9 @@ type Sides = { small: number[]; large: number[] };
  */
 export async function queryMillionBench({ chunks = 1_000_000 }: { chunks?: number }): Promise<Measured[]> {
   const own = roundTo(chunks * ownShare);
-  const small = await openStack();
+  const small = await openStack({ env: patient });
   try {
-    const large = await openStack();
+    const large = await openStack({ env: patient });
     try {
       await fill(small, { own, others: roundTo(chunks * smallShare) - own, giant: 0 });
       const giant = roundTo(chunks * giantShare);

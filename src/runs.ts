@@ -5,7 +5,7 @@ import type { Usage } from "./gateway/providers/provider.ts";
 import { newId } from "./ids.ts";
 import type { Jobs } from "./jobs/jobs.ts";
 import type { JobRecord } from "./store/job-record.ts";
-import type { JobState } from "./store/job-state.ts";
+import { isFinal, type JobState } from "./store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
 import { bytesOfRun } from "./store/run-use.ts";
 import type { Quotas } from "./tenancy/quotas.ts";
@@ -43,6 +43,14 @@ export function openRunState(job: JobState | undefined): "queued" | "running" | 
     default:
       return job satisfies never;
   }
+}
+
+/**
+ * Whether a run may have ended after it was read, when its job was read later: the end of a run and its last step are
+ * written before the end of its job. Such a run is to be read again.
+ */
+export function mayHaveEnded(run: { end?: unknown }, job: JobRecord | null): boolean {
+  return run.end === undefined && job !== null && isFinal(job.status);
 }
 
 /** Which runs a list is of; `toSummary` gets the state of the job of each run that has not ended. */

@@ -4,7 +4,7 @@ import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { errorOf, makeRunList, newRun, type RunRequest, sumSpent, takeRun } from "../runs.ts";
+import { errorOf, makeRunList, mayHaveEnded, newRun, type RunRequest, sumSpent, takeRun } from "../runs.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import { hashRun } from "./audit.ts";
 import { makeAgentDefinitions } from "./definitions.ts";
@@ -48,7 +48,9 @@ export function makeAgents(deps: AgentsDeps) {
       if (!run || (agentId !== undefined && run.agentId !== agentId)) throw notFound("run");
       // The entries after the run: else one that ends in between would seem to have too many.
       const [job, entries] = await Promise.all([deps.jobs.find(tenantId, run.jobId), audit.list(tenantId, runId)]);
-      return toRunView(run, entries, job);
+      if (!mayHaveEnded(run, job)) return toRunView(run, entries, job);
+      const ended = (await agentRuns.get(tenantId, runId)) ?? run;
+      return toRunView(ended, await audit.list(tenantId, runId), job);
     },
     /** Guards a run as `accept` does. @throws AppError `not_found`, `compliance_blocked`, `unavailable`. */
     guard: async (request: AskedRun) => void (await findGuarded(deps, request)),

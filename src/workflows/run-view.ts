@@ -1,5 +1,5 @@
 import { defined, toView } from "../defined.ts";
-import { openRunState, sumSpent } from "../runs.ts";
+import { mayHaveEnded, openRunState, sumSpent } from "../runs.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobState } from "../store/job-state.ts";
@@ -22,8 +22,11 @@ export async function readRun(
   at = Date.now(),
 ): Promise<WorkflowRunView> {
   const { tenantId, _id, jobId } = run;
-  const [job, steps] = await Promise.all([jobs.find(tenantId, jobId), store.workflowRuns.steps(tenantId, _id)]);
-  return toRunView(run, { steps, job, at });
+  const readSteps = () => store.workflowRuns.steps(tenantId, _id);
+  const [job, steps] = await Promise.all([jobs.find(tenantId, jobId), readSteps()]);
+  if (!mayHaveEnded(run, job)) return toRunView(run, { steps, job, at });
+  const ended = (await store.workflowRuns.get(tenantId, _id)) ?? run;
+  return toRunView(ended, { steps: await readSteps(), job, at });
 }
 
 /** The view, with its steps in the order in which they ended; one that is under way or waits comes last. */

@@ -30,6 +30,9 @@ export type WorkersOptions = {
   runAlone?: RunAlone;
 };
 
+/** How often jobs are stopped that begin after the grace, in ms. */
+const STOP_EVERY_MS = 100;
+
 /** Takes jobs from the queues, until closed. @throws TypeError when no work has jobs on one of these queues. */
 export async function startWorkers(platform: Platform, options: WorkersOptions) {
   const { runAlone } = options;
@@ -54,13 +57,15 @@ export async function startWorkers(platform: Platform, options: WorkersOptions) 
     async close(): Promise<void> {
       stopCancels();
       for (const one of adapted) one.stop();
-      const grace = setTimeout(() => {
+      let timer = setTimeout(stopRunning, options.shutdownGraceMs);
+      function stopRunning() {
         for (const stop of deps.running.values()) stop("shutdown");
-      }, options.shutdownGraceMs);
+        timer = setTimeout(stopRunning, STOP_EVERY_MS); // one that was claimed just before may begin only now
+      }
       const closing = started.flatMap(({ worker, relief }) => [worker.close(), relief.close()]);
       // A sweep may take long: meanwhile no job is taken, and those that run have no more than the grace.
       await Promise.all([reconciling.stop(), ...closing]);
-      clearTimeout(grace);
+      clearTimeout(timer);
       await stopReports();
     },
   };

@@ -52,7 +52,8 @@ describe("a worker's sweeps", function () {
     });
     await begun.promise;
     await workers.close();
-    expect(order).to.deep.equal(["The worker is shutting down.", "the receiver has answered"]);
+    // The job may have begun a second time just before, and is stopped for the same reason.
+    expect([...new Set(order)]).to.deep.equal(["The worker is shutting down.", "the receiver has answered"]);
   });
 
   it("come to the others when one of them fails", async () => {

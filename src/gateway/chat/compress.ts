@@ -16,8 +16,8 @@ const SHORT_TOKENS = 300;
 const TARGET_RATIO = 0.55;
 /** Sentences shorter than this are said again without being taken for a repetition, in characters. */
 const MIN_REPEATED = 30;
-/** Sentences that are looked at before others may have their turn. */
-const SEGMENTS_AT_ONCE = 500;
+/** Characters that are looked at before others may have their turn. */
+const CHARACTERS_AT_ONCE = 16_384;
 /** A word of the question makes a sentence worth this many more bits. */
 const ASKED_BITS = 6;
 
@@ -112,8 +112,13 @@ function foldBlanks(texts: Texts): boolean {
 function* dropRepeated(texts: Texts): Generator<void, boolean> {
   const said = new Set<string>();
   let hasDropped = false;
-  for (const [at, segment] of texts.flat().entries()) {
-    if (at % SEGMENTS_AT_ONCE === 0) yield;
+  let characters = 0;
+  for (const segment of texts.flat()) {
+    characters += segment.text.length + 1;
+    if (characters > CHARACTERS_AT_ONCE) {
+      characters = 0;
+      yield;
+    }
     const key = segment.text.trim().replace(/\s+/g, " ").toLowerCase();
     if (segment.kind === "fixed" || key.length < MIN_REPEATED) continue;
     if (said.has(key)) {
@@ -132,8 +137,7 @@ function* dropUninformative(texts: Texts, goal: { question: string; targetTokens
   const words: string[][] = [];
   const frequency = new Map<string, number>();
   let [total, tokens] = [0, 0];
-  for (let at = 0; at < all.length; at += SEGMENTS_AT_ONCE) {
-    const some = all.slice(at, at + SEGMENTS_AT_ONCE);
+  for (const { at, some } of partsOf(all)) {
     const before = all[at - 1]?.text ?? ""; // a capital is inside a sentence by what stands before it
     for (const name of findNames([before, ...some.map(({ text }) => text)].join(" "))) names.add(name);
     for (const { text } of some) {
@@ -150,8 +154,13 @@ function* dropUninformative(texts: Texts, goal: { question: string; targetTokens
     Math.log2(Math.max(1, total) / (frequency.get(word) ?? 1)) + (asked.has(word) ? ASKED_BITS : 0);
 
   const droppable: { segment: Segment; bits: number; index: number }[] = [];
+  let characters = 0;
   for (const [index, segment] of all.entries()) {
-    if (index % SEGMENTS_AT_ONCE === 0) yield;
+    characters += segment.text.length + 1;
+    if (characters > CHARACTERS_AT_ONCE) {
+      characters = 0;
+      yield;
+    }
     if (segment.kind === "fixed" || segment.text.trim() === "" || isPrecious(segment.text, names)) continue;
     const own = words[index] ?? [];
     const bits = own.reduce((sum, word) => sum + bitsOf(word), 0) / Math.max(1, own.length);
@@ -166,6 +175,17 @@ function* dropUninformative(texts: Texts, goal: { question: string; targetTokens
     hasDropped = true;
   }
   return hasDropped;
+}
+
+/** Segments that follow each other, together of so many characters, or one that has more; `at`: the place of the first. */
+function* partsOf(all: readonly Segment[]): Generator<{ at: number; some: readonly Segment[] }> {
+  let [at, characters] = [0, 0];
+  for (const [index, { text }] of all.entries()) {
+    characters += text.length + 1;
+    if (characters <= CHARACTERS_AT_ONCE && index < all.length - 1) continue;
+    yield { at, some: all.slice(at, index + 1) };
+    [at, characters] = [index + 1, 0];
+  }
 }
 
 function toWords(text: string): string[] {

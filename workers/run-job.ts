@@ -125,7 +125,7 @@ async function runSuspect(
   deps.alone.add(jobId);
   deps.running.set(jobId, () => stopping.abort());
   try {
-    const outcome = await runAlone({ queue: queue.name, jobId }, stopping.signal);
+    const outcome = await runAlone({ queue: queue.name, jobId, timeoutMs: queue.timeoutMs }, stopping.signal);
     if (outcome.kind === "not-begun") return await lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
     if (outcome.kind === "ended")
       return outcome.delayUntil === undefined ? undefined : await lookAgainAt(outcome.delayUntil);

@@ -289,7 +289,7 @@ describe("the shell in which a worker runs a job", () => {
       const { left, record, began } = await turn(jobId, { runAlone, alone });
       const name = `${JSON.stringify(fields)}, ${busy} busy`;
       expect(lone ? "alone" : record.status === "completed" ? "beside others" : left.end, name).to.equal(how);
-      if (lone) expect(lone).to.deep.equal({ queue: scriptedQueue.name, jobId });
+      if (lone) expect(lone).to.deep.equal({ queue: scriptedQueue.name, jobId, timeoutMs: scriptedQueue.timeoutMs });
       if (how !== "beside others") expect([record.status, record.attempts]).to.deep.equal(["queued", fields.attempts]);
       if (left.end === "later") expect(left.at).to.be.within(began + 500, Date.now() + 1_000);
       expect(alone.size).to.equal(busy);

@@ -20,7 +20,7 @@ export type LoneReport =
   | LoneEnd;
 type LoneEnd = { kind: "ended"; delayUntil?: number };
 
-/** How a job came out of a process of its own; `crashed`: it ended that too. */
+/** How a job came out of a process of its own; `crashed`: it ended that too; `not-begun`: another process is to try it. */
 export type LoneOutcome = LoneEnd | { kind: "crashed" } | { kind: "not-begun" };
 
 /**
@@ -68,7 +68,8 @@ export function makeRunAlone(
     try {
       const [code, killedBy] = await once(child, "exit");
       if (ended) return ended;
-      if (!hasBegun) return { kind: "not-begun" };
+      const isGivenBackByForce = signal.aborted && killedBy === "SIGKILL";
+      if (!hasBegun || isGivenBackByForce) return { kind: "not-begun" }; // nothing is known against the job
       logger.error({ jobId, queue, code, killedBy }, "a job ended the process that it had for itself");
       return { kind: "crashed" };
     } finally {

@@ -132,6 +132,13 @@ const modify: Case[] = [
     when: (c) => c.findOneAndUpdate({ a: 1 }, { $inc: { a: 1 } }, { returnDocument: "after" }),
     gives: { _id: 1, a: 2 },
   },
+  {
+    title: "gives the fields that are wanted, as they are then",
+    given: [{ _id: 1, a: 1, b: { c: 1, d: 2 }, e: [1] }],
+    when: (c) =>
+      c.findOneAndUpdate({ a: 1 }, { $inc: { a: 1 } }, { returnDocument: "after", projection: { a: 1, "b.d": 1 } }),
+    gives: { _id: 1, a: 2, b: { d: 2 } },
+  },
   { title: "gives null for none", when: (c) => c.findOneAndUpdate({ a: 1 }, { $set: { a: 2 } }), gives: null },
   {
     title: "upserts and gives the new one",

@@ -36,11 +36,11 @@ describe("embedded store: a write that the disk refuses", () => {
       );
       for (const answer of await Promise.all(sent)) expect(answer).to.include({ ok: 0 });
       limitPages(1_000_000);
-      const { cursor } = await send(dispatcher, { find: "things", filter: {} });
+      const { cursor } = await send(dispatcher, { find: "things", filter: {}, singleBatch: true });
       expect(cursor.firstBatch).to.deep.equal([{ _id: 0, n: 0 }]);
       expect(engine.catalog.list().map(({ name }) => name)).to.deep.equal(["things"]);
       expect(await send(dispatcher, insert({ _id: 1, n: 1 }, large))).to.include({ ok: 1, n: 2 });
-      const indexed = await send(dispatcher, { find: "things", filter: { n: { $gte: 0 } } });
+      const indexed = await send(dispatcher, { find: "things", filter: { n: { $gte: 0 } }, singleBatch: true });
       expect(indexed.cursor.firstBatch).to.have.length(3);
       dispatcher.flush();
       engine.storage.close();

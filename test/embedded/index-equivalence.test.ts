@@ -95,4 +95,34 @@ describe("embedded store: an index never changes an answer", () => {
       for (const [query, order] of queries) await expectSame({ things, plain }, query, order);
     });
   });
+
+  it("finds by lists of _id what a list of a field without an index finds, in either order", function () {
+    this.timeout(60_000);
+    return withFreshServer(async (db) => {
+      const things = db.collection<{ _id: unknown; k: unknown; n: number }>("things");
+      // Equal ones, such as 1 and Long 1, are refused; the others are stored.
+      const known = fc.sample(scalar, { numRuns: 200, seed: 23 }).filter((id) => id !== null);
+      const ids = [...known, { b: 1 }, { b: 1, c: 2 }, "abc", "abcd", 7, 71];
+      const inserts = ids.map((id, n) => ({ insertOne: { document: { _id: id, k: id, n } } }));
+      await things
+        .bulkWrite(inserts as never, { ordered: false })
+        .catch((error: unknown) => expect(error).to.include({ code: 11000 }));
+      const lists = fc.sample(fc.array(fc.constantFrom(...ids, "no such"), { maxLength: 12 }), {
+        numRuns: 200,
+        seed: 24,
+      });
+      for (const list of lists) {
+        for (const order of [1, -1] as const) {
+          const by = (name: "_id" | "k", limit: number, more: object = {}) =>
+            things
+              .find({ [name]: { $in: list }, ...more })
+              .sort({ _id: order })
+              .limit(limit)
+              .toArray();
+          expect(shown(await by("_id", 0))).to.equal(shown(await by("k", 0)));
+          expect(shown(await by("_id", 2, { n: { $ne: 3 } }))).to.equal(shown(await by("k", 2, { n: { $ne: 3 } })));
+        }
+      }
+    });
+  });
 });

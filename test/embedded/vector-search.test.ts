@@ -125,6 +125,26 @@ describe("embedded store: $vectorSearch", () => {
       );
     }));
 
+  it("finds by any filter what a search of all finds and the filter leaves", () =>
+    withFreshServer(async (db) => {
+      const things = db.collection<Document>("things");
+      const chunks = makeChunks(600);
+      await things.insertMany(chunks.map(asStored));
+      await createIndex(things);
+      const random = makeRandom(11);
+      const documents = [...new Set(chunks.map(({ doc }) => doc))];
+      for (let turn = 0; turn < 60; turn += 1) {
+        const queryVector = Array.from({ length: dimensions }, () => Math.fround(random()));
+        const share = random() + 0.5; // from none of them to all
+        const kept = new Set(documents.filter(() => random() + 0.5 < share));
+        const limit = 1 + Math.floor((random() + 0.5) * 40);
+        const all = await search(things, { queryVector, limit: chunks.length });
+        const found = await search(things, { queryVector, limit, filter: { doc: { $in: [...kept] } } });
+        const wanted = all.filter(({ id }) => kept.has(chunks[Number(id)]?.doc ?? ""));
+        expect(found, `turn ${turn}`).to.deep.equal(wanted.slice(0, limit));
+      }
+    }));
+
   it("forgets the vectors of a write that was refused", () =>
     withFreshServer(async (db) => {
       const things = await emptyCollection(db);

@@ -9,10 +9,10 @@ import { startHousekeeping } from "./housekeeping.ts";
 import { startCheckpoints } from "./storage/checkpoints.ts";
 import { type LogSyncOptions, openLogSync } from "./storage/log-sync.ts";
 import { type Dispatcher, makeDispatcher } from "./wire/dispatch.ts";
-import { type Lanes, makeLanes } from "./wire/lanes.ts";
+import { isLong, type Lanes, makeLanes } from "./wire/lanes.ts";
 import { encodeReply } from "./wire/reply.ts";
 import { type Gate, makeGates } from "./wire/scram.ts";
-import { frameReply, makeInbox, readRequest } from "./wire/wire.ts";
+import { frameReply, makeInbox, type Request, readRequest } from "./wire/wire.ts";
 
 export type MongoServerOptions = {
   dataFile: string;
@@ -113,8 +113,7 @@ function serveConnection(options: {
 }): void {
   const { socket, connectionId, dispatcher, lanes, gate, logger } = options;
   const inbox = makeInbox();
-  const response = (message: Buffer, isFlushed: boolean) => {
-    const request = readRequest(message);
+  const response = (request: Request, isFlushed: boolean) => {
     const send = (body: Buffer) => {
       if (request.isSilent || socket.destroyed) return;
       lastReplyId = (lastReplyId + 1) & 0x7fff_ffff;
@@ -132,10 +131,12 @@ function serveConnection(options: {
       socket.destroy();
     }
   };
-  const admit = (message: Buffer) =>
-    lanes.admit({ connectionId, bytes: message.length }, (isFlushed) =>
-      closingOnError(() => response(message, isFlushed)),
+  const admit = (message: Buffer) => {
+    const request = readRequest(message);
+    lanes.admit({ connectionId, isLong: isLong(request.body, message.length) }, (isFlushed) =>
+      closingOnError(() => response(request, isFlushed)),
     );
+  };
   socket.setNoDelay(true);
   socket.on("data", (bytes) =>
     closingOnError(() => {

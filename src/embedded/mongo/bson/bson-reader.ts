@@ -25,17 +25,34 @@ type Input = { bytes: Buffer; view: DataView; at: number };
  * fields are made once and values are not looked at again. It trusts its input: whatever is stored was checked by the
  * library when it arrived.
  */
-export function decodeDocument(stored: Uint8Array): Document {
-  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
-  const view = new DataView(stored.buffer, stored.byteOffset, stored.byteLength);
-  return readFields({ bytes, view, at: 0 });
-}
+export const decodeDocument = (stored: Uint8Array): Document => readFields(inputOf(stored));
 
 /** The same for some fields of it alone: what other fields hold is passed over, however large it is. */
-export function decodeFields(stored: Uint8Array, wanted: ReadonlySet<string>): Document {
-  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
-  const view = new DataView(stored.buffer, stored.byteOffset, stored.byteLength);
-  return readFields({ bytes, view, at: 0 }, wanted);
+export const decodeFields = (stored: Uint8Array, wanted: ReadonlySet<string>): Document =>
+  readFields(inputOf(stored), wanted);
+
+/** A stored document without those of its fields that are larger than `most` bytes, and their names. */
+export function withoutLarge(stored: Uint8Array, most: number): { brief: Uint8Array; large: string[] } {
+  const input = { ...inputOf(stored), at: 4 };
+  const kept: Uint8Array[] = [Buffer.alloc(4)];
+  const large: string[] = [];
+  for (let from = 4, type = input.bytes[input.at++]; type; from = input.at, type = input.bytes[input.at++]) {
+    const name = readName(input);
+    skipValue(input, type);
+    if (input.at - from > most) large.push(name);
+    else kept.push(input.bytes.subarray(from, input.at));
+  }
+  const brief = Buffer.concat([...kept, Buffer.alloc(1)]);
+  brief.writeInt32LE(brief.length);
+  return { brief, large };
+}
+
+function inputOf({ buffer, byteOffset, byteLength }: Uint8Array): Input {
+  return {
+    bytes: Buffer.from(buffer, byteOffset, byteLength),
+    view: new DataView(buffer, byteOffset, byteLength),
+    at: 0,
+  };
 }
 
 function readFields(input: Input, wanted?: ReadonlySet<string>): Document {

@@ -35,8 +35,8 @@ function find(context: CommandContext, fields: Fields<typeof findShape>): Docume
   const { filter = {}, projection = {}, limit, batchSize, singleBatch: isSingleBatch } = fields;
   const isProjected = Object.keys(projection).length > 0;
   const project = isProjected ? compileProjection(projection) : undefined;
-  const names = fieldsOf(projection);
-  const rows = findRows(findCollection(context), { filter, sort: readSort(fields.sort), limit });
+  const names = isProjected ? fieldsOf(projection) : undefined;
+  const rows = findRows(findCollection(context), { filter, sort: readSort(fields.sort), limit, fields: names });
   const results = rows.map((row) =>
     project ? encodeDocument(project(names ? row.fields(names) : row.document())) : row.bytes,
   );

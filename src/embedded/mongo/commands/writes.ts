@@ -1,8 +1,10 @@
 import { ObjectId } from "bson";
+import { decodeDocument } from "../bson/bson-reader.ts";
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { decodeReceived, encodeDocument } from "../bson/codec.ts";
 import { CommandError, commandError, failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
+import { compileProjection } from "../query/projection.ts";
 import { findRows } from "../query/query.ts";
 import type { Collection } from "../storage/collection.ts";
 import { insertDocument, removeDocument, replaceDocument } from "../storage/documents.ts";
@@ -14,7 +16,14 @@ import { type CommandContext, type CommandFamily, collectionName, defineCommand,
 const insertShape = { documents: "array", ordered: "flag" } as const;
 const updateShape = { updates: "documents", ordered: "flag" } as const;
 const deleteShape = { deletes: "documents", ordered: "flag" } as const;
-const findAndModifyShape = { query: "document", update: "any", new: "flag", upsert: "flag", remove: "flag" } as const;
+const findAndModifyShape = {
+  query: "document",
+  update: "any",
+  fields: "document",
+  new: "flag",
+  upsert: "flag",
+  remove: "flag",
+} as const;
 
 export const writeCommands: CommandFamily = {
   insert: defineCommand("insert", insertShape, insert),
@@ -141,20 +150,21 @@ function remove(context: CommandContext, { deletes, ordered }: Fields<typeof del
 }
 
 function findAndModify(context: CommandContext, fields: Fields<typeof findAndModifyShape>): Document {
-  const { query: filter = {}, new: isNew, upsert, remove: isRemoval } = fields;
+  const { query: filter = {}, fields: projection, new: isNew, upsert, remove: isRemoval } = fields;
   if (isRemoval) throw notOffered("the option remove of findAndModify");
   const change = readUpdate(fields.update);
+  const project = projection && compileProjection(projection);
+  const response = (lastErrorObject: Document, bytes?: Uint8Array): Document => {
+    if (bytes === undefined) return { lastErrorObject, value: null };
+    return { lastErrorObject, value: project ? project(decodeDocument(bytes)) : new Raw(bytes) };
+  };
   const collection = findCollection(context);
   const [row] = findRows(collection, { filter, limit: 1 });
   if (row !== undefined && collection !== undefined) {
     const bytes = changeRow(context, collection, row, change) ?? row.bytes;
     return response({ n: 1, updatedExisting: true }, isNew ? bytes : row.bytes);
   }
-  if (!upsert) return response({ n: 0, updatedExisting: false }, undefined);
+  if (!upsert) return response({ n: 0, updatedExisting: false });
   const { id, bytes } = insertUpsert(context, filter, change);
   return response({ n: 1, updatedExisting: false, upserted: id }, isNew ? bytes : undefined);
-}
-
-function response(lastErrorObject: Document, bytes: Uint8Array | undefined): Document {
-  return { lastErrorObject, value: bytes === undefined ? null : new Raw(bytes) };
 }

@@ -7,6 +7,8 @@ import { type Bound, type Conjunction, impliesPartial, type Predicates, readConj
 export type IndexScan = {
   index: KeyIndex;
   ranges: readonly KeyRange[];
+  /** Whether each range is of one key, its `low`. */
+  isOfKeys: boolean;
   isBackward: boolean;
 };
 
@@ -18,6 +20,8 @@ export type Plan = {
   isExact: boolean;
   /** Whether the scan gives them in the order asked for. */
   isSorted: boolean;
+  /** The only fields of them that are read; undefined: all. */
+  fields?: ReadonlySet<string> | undefined;
 };
 
 export type PlanRequest = { filter: Document; sort?: Sort | undefined };
@@ -48,7 +52,7 @@ function consider(index: KeyIndex, conjunction: Conjunction, request: PlanReques
   const isFullKey = index.isUnique && narrowing.fixed.size === index.paths.length;
   const score = points * 4 + bounded * 2 + (givesOrder ? 3 : 0);
   return {
-    scan: { index, ranges, isBackward: order === -1 },
+    scan: { index, ranges, isOfKeys: points === index.paths.length, isBackward: order === -1 },
     isExact,
     isSorted: order !== undefined || request.sort === undefined,
     score: score + (isFullKey ? 1_000 : 0) - index.paths.length / 100,

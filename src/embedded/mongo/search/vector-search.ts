@@ -88,7 +88,7 @@ export function searchPartitions(partitions: readonly Partition[], query: Vector
 }
 
 /** From this share of matching rows on, the whole block is scanned and the others are left out of the result. */
-const scanAllFrom = 0.5;
+const scanAllFrom = 0.2;
 
 function nearestRows(partition: Partition, { vector, limit }: VectorQuery, matches: Matcher): VectorRow[] {
   const { rows, matrix, dimensions } = partition;
@@ -104,10 +104,7 @@ function nearestRows(partition: Partition, { vector, limit }: VectorQuery, match
     if (nearest.length >= Math.min(limit, count)) return nearest.slice(0, limit);
   }
   if (count === 0) return [];
-  const candidates = chosen
-    .values()
-    .flatMap((group) => group.rows)
-    .toArray();
+  const candidates = [...chosen.values().flatMap((group) => group.rows)];
   const places = scanNearest(gather(partition, candidates), vector, Math.min(limit, count));
   return places.flatMap((place) => candidates[place] ?? []);
 }

@@ -50,7 +50,8 @@ function createCollection(storage: Storage, db: string, name: string): Collectio
   if (/^$|^\.|\.$|[$\0]/.test(name))
     throw commandError("InvalidNamespace", `Invalid namespace specified '${db}.${name}'`);
   const id = addRow(storage, "collections (db, name, options, uuid) VALUES (?, ?, x'', x'')", [db, name]);
-  storage.sqlite.exec(`CREATE TABLE c${id} (rid INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, doc BLOB NOT NULL)`);
+  const columns = "rid INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, doc BLOB NOT NULL, whole BLOB";
+  storage.sqlite.exec(`CREATE TABLE c${id} (${columns})`);
   return openCollection(storage, { id, db, name });
 }
 
@@ -59,8 +60,8 @@ function dropCollection({ sqlite, beginWrite }: Storage, collection: Collection)
   for (const { text } of collection.searchIndexes) text?.drop();
   for (const { id } of collection.indexes) sqlite.exec(`DROP TABLE i${id}`);
   sqlite.exec(`DROP TABLE c${collection.id}`);
-  sqlite.prepare("DELETE FROM indexes WHERE collection = ?").run(collection.id);
-  sqlite.prepare("DELETE FROM search_indexes WHERE collection = ?").run(collection.id);
+  for (const table of ["indexes", "search_indexes", "large_fields"])
+    sqlite.prepare(`DELETE FROM ${table} WHERE collection = ?`).run(collection.id);
   sqlite.prepare("DELETE FROM collections WHERE id = ?").run(collection.id);
   collection.isDropped = true;
 }
@@ -102,9 +103,13 @@ function loadCollections(storage: Storage): Collection[] {
   const searchIndexesOf = sqlite.prepare(
     "SELECT id, name, type, definition FROM search_indexes WHERE collection = ? ORDER BY id",
   );
+  const largeOf = sqlite.prepare("SELECT name FROM large_fields WHERE collection = ?");
   const rows = sqlite.prepare("SELECT id, db, name FROM collections ORDER BY id").all();
   return rows.map((row) => {
+    const hasWhole = sqlite.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = 'whole'").get(`c${row.id}`);
+    if (!hasWhole) sqlite.exec(`ALTER TABLE c${row.id} ADD COLUMN whole BLOB`); // a file of an earlier layout
     const collection = openCollection(storage, { id: Number(row.id), db: String(row.db), name: String(row.name) });
+    for (const { name } of largeOf.all(collection.id)) collection.largeFields.add(String(name));
     for (const { id, spec, multikey } of indexesOf.all(collection.id)) {
       const opened = { id: Number(id), spec: decodeDocument(asBytes(spec)), multikey: Number(multikey) };
       collection.indexes.push(openIndex(storage, collection.id, opened));

@@ -45,6 +45,9 @@ export function asBytes(value: unknown): Uint8Array {
   throw new TypeError("The data file holds something else than a BLOB where a BLOB belongs");
 }
 
+/** A document as it was given: a large one is in the last column, which SQLite reads only when it is asked for. */
+const wholeDoc = "ifnull(c.whole, c.doc)";
+
 /** The collection of a row of the catalogue, with its statements. */
 export function openCollection({ sqlite }: Storage, row: { id: number; db: string; name: string }) {
   const table = `c${row.id}`;
@@ -62,17 +65,22 @@ export function openCollection({ sqlite }: Storage, row: { id: number; db: strin
     searchIndexes,
     /** A cursor that still stands in it ends with an error. */
     isDropped: false,
-    /** Bytes of a row, by the rows that were read last. */
-    rowBytes: 0,
-    byId: rows(`SELECT rid, doc FROM ${table} WHERE id = ?`),
-    byRid: rows(`SELECT doc FROM ${table} WHERE rid = ?`),
+    /** Bytes of a whole row, and of one without its large fields, by the rows that were read last. */
+    rowBytes: [0, 0] as [number, number],
+    /** Fields that are large in some document, whose `doc` has not got them; its `whole` has all fields. */
+    largeFields: new Set<string>(),
+    byId: rows(`SELECT rid, ${wholeDoc} FROM ${table} c WHERE id = ?`),
+    byRid: rows(`SELECT ${wholeDoc} FROM ${table} c WHERE rid = ?`),
     /** (rid), a row `[key of its _id]`. */
     idOf: rows(`SELECT id FROM ${table} WHERE rid = ?`),
     /** (after rid, how many), rows `[rid, document]`. */
-    scan: rows(`SELECT rid, doc FROM ${table} WHERE rid > ? ORDER BY rid LIMIT ?`),
+    scan: rows(`SELECT rid, ${wholeDoc} FROM ${table} c WHERE rid > ? ORDER BY rid LIMIT ?`),
     countAll: rows(`SELECT count(*) FROM ${table}`),
-    insert: sqlite.prepare(`INSERT INTO ${table} (id, doc) VALUES (?, ?) ON CONFLICT DO NOTHING`),
-    replace: sqlite.prepare(`UPDATE ${table} SET doc = ? WHERE rid = ?`),
+    /** (key of its _id, doc, whole) */
+    insert: sqlite.prepare(`INSERT INTO ${table} (id, doc, whole) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`),
+    /** (doc, whole, rid) */
+    replace: sqlite.prepare(`UPDATE ${table} SET doc = ?, whole = ? WHERE rid = ?`),
+    noteLarge: sqlite.prepare("INSERT OR IGNORE INTO large_fields (collection, name) VALUES (?, ?)"),
     remove: sqlite.prepare(`DELETE FROM ${table} WHERE rid = ?`),
   };
 }
@@ -101,12 +109,13 @@ type KeySource = { from: string; join?: string; key: string; rid: string };
 
 /** Statements over one b-tree of keys, joined with the documents `c`; rows are `[key, rid, document]`. */
 function prepareKeys(sqlite: DatabaseSync, { from, join = "", key, rid }: KeySource) {
+  const columns = `${key}, ${rid}, iif(?, c.doc, ${wholeDoc})`;
   const rows = (where: string) =>
-    prepareRows(sqlite, `SELECT ${key}, ${rid}, c.doc FROM ${from} ${join} WHERE c.rid = ${rid} AND ${where} LIMIT ?`);
+    prepareRows(sqlite, `SELECT ${columns} FROM ${from} ${join} WHERE c.rid = ${rid} AND ${where} LIMIT ?`);
   return {
-    /** (after key, after rid, below key, how many) in ascending order. */
+    /** (1: without large fields, after key, after rid, below key, how many) in ascending order. */
     forward: rows(`(${key}, ${rid}) > (?, ?) AND ${key} < ? ORDER BY ${key}, ${rid}`),
-    /** (before key, before rid, from key, how many) in descending order. */
+    /** (1: without large fields, before key, before rid, from key, how many) in descending order. */
     backward: rows(`(${key}, ${rid}) < (?, ?) AND ${key} >= ? ORDER BY ${key} DESC, ${rid} DESC`),
     /** (from key, below key): how many rows. */
     count: prepareRows(sqlite, `SELECT count(*) FROM ${from} WHERE ${key} >= ? AND ${key} < ?`),
@@ -157,12 +166,12 @@ export const largestChunk = 256;
 const chunkBytes = 1 << 20;
 
 /** How many rows to read next, of `size` that may be: as many as are not too large, by the rows that were read last. */
-export const chunkOf = ({ rowBytes }: Collection, size: number): number =>
-  Math.max(1, Math.min(size, Math.floor(chunkBytes / Math.max(1, rowBytes))));
+export const chunkOf = ({ rowBytes }: Collection, size: number, isBrief: 0 | 1): number =>
+  Math.max(1, Math.min(size, Math.floor(chunkBytes / Math.max(1, rowBytes[isBrief]))));
 
 /** Notes how large the rows are that were read just now. */
-export function noteBytes(collection: Collection, sizes: readonly number[]): void {
-  if (sizes.length > 0) collection.rowBytes = sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
+export function noteBytes({ rowBytes }: Collection, rows: readonly Row[], isBrief: 0 | 1): void {
+  if (rows.length > 0) rowBytes[isBrief] = rows.reduce((sum, { bytes }) => sum + bytes.length, 0) / rows.length;
 }
 
 /** Every row of the collection in the order of insertion, read in chunks so that no statement stays open. */
@@ -170,12 +179,9 @@ export function* allRows(collection: Collection): Generator<Row> {
   let after = 0;
   for (let most = firstChunk; ; most = Math.min(most * 4, largestChunk)) {
     checkThere(collection);
-    const size = chunkOf(collection, most);
+    const size = chunkOf(collection, most, 0);
     const rows = readRows(collection, after, size);
-    noteBytes(
-      collection,
-      rows.map(({ bytes }) => bytes.length),
-    );
+    noteBytes(collection, rows, 0);
     yield* rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < size) return;

@@ -1,3 +1,4 @@
+import { withoutLarge } from "../bson/bson-reader.ts";
 import { type Document, getField } from "../bson/bson-types.ts";
 import { encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
 import { encodeKey, encodeValue } from "../bson/index-keys.ts";
@@ -23,7 +24,7 @@ export function insertDocument(storage: Storage, collection: Collection, documen
   }
   storage.requireRoom();
   storage.beginWrite();
-  const { changes, lastInsertRowid } = collection.insert.run(idKey, bytes);
+  const { changes, lastInsertRowid } = collection.insert.run(idKey, ...divide(collection, bytes));
   if (changes === 0) throw duplicateOf(collection, collection.idIndex, document);
   const rid = Number(lastInsertRowid);
   for (const { index, entries } of filed) addKeys(index, rid, entries);
@@ -48,13 +49,28 @@ export function replaceDocument(
     if (hasConflict(index, entries, row.rid)) throw duplicateOf(collection, index, next);
   }
   storage.beginWrite();
-  collection.replace.run(bytes, row.rid);
+  collection.replace.run(...divide(collection, bytes), row.rid);
   for (const { index, old, entries } of changes) {
     removeKeys(index, row.rid, old, entries.keys);
     addKeys(index, row.rid, entries, old.keys);
   }
   for (const { files } of collection.searchIndexes) files.replace(row.rid, before, next);
   return bytes;
+}
+
+/** A document above this is large, in bytes, and so is a field above the second: lists that do not show it do not read it. */
+const largeDocument = 16 << 10;
+const largeField = 4 << 10;
+
+/** What stands in the columns `doc` and `whole` of a document. Notes which fields are not in `doc`. */
+function divide(collection: Collection, bytes: Uint8Array): [doc: Uint8Array, whole: Uint8Array | null] {
+  if (bytes.length <= largeDocument) return [bytes, null];
+  const { brief, large } = withoutLarge(bytes, largeField);
+  for (const name of large) {
+    if (!collection.largeFields.has(name)) collection.noteLarge.run(collection.id, name);
+    collection.largeFields.add(name);
+  }
+  return large.length === 0 ? [bytes, null] : [brief, bytes];
 }
 
 /** Removes a stored document and its index keys. */

@@ -23,6 +23,7 @@ const schema = `
     id INTEGER PRIMARY KEY, collection INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
     definition BLOB NOT NULL, UNIQUE (collection, name)
   );
+  CREATE TABLE IF NOT EXISTS large_fields (collection INTEGER, name TEXT, PRIMARY KEY (collection, name)) WITHOUT ROWID;
 `;
 
 /**

@@ -17,7 +17,7 @@ type Opening = {
 
 const defaultBatchSize = 101;
 /** A batch that took this long to read ends, in ms: others' commands come between it and the next one. */
-const maxBatchMs = 10;
+const maxBatchMs = 5;
 /** An answer is closed with the document that takes it over this size: under the 16 MiB that drivers accept, and some. */
 const maxBatchBytes = 16 * 1024 * 1024;
 /** A cursor that is not read for this long is closed, as MongoDB does. */
@@ -72,7 +72,7 @@ function peek(cursor: Cursor): Uint8Array | undefined {
   return cursor.pending;
 }
 
-/** The next documents: as many as are asked for, as fit into one answer, and as are read in the time; one at least. */
+/** The next documents: as many as were requested, as fit into one response, and as are read in the time; at least one. */
 function takeBatch(cursor: Cursor, batchSize: number, isOver: () => boolean): Raw {
   const documents: Uint8Array[] = [];
   let bytes = 0;

@@ -13,9 +13,9 @@ type Held = { reply: Buffer; send: (body: Buffer) => void; hasWritten: boolean }
 
 /**
  * Runs commands one after the other. The writes of all commands that arrive in one turn of the event loop share one
- * transaction; their answers, and those of reads that saw them, leave only after its commit. When the commit fails, all
- * of them are answered with an error, and none of their writes remains. With a `logSync` these answers of
- * writes leave once the commit is on the disk. A read that sees them does not wait for that.
+ * transaction. Their responses, and those of reads that saw them, leave only after its commit. When the commit fails, all
+ * of them get an error, and none of their writes remains. With a `logSync` the responses of writes leave once the commit
+ * is on the disk. A read that sees them does not wait for that.
  */
 export function makeDispatcher(engine: Engine, logSync?: LogSync) {
   const { storage } = engine;

@@ -1,9 +1,10 @@
 import { AppError } from "../src/errors.ts";
+import type { Pace } from "../src/isolation/pace.ts";
 import type { Lease } from "../src/jobs/claim.ts";
 import type { Work } from "../src/jobs/work.ts";
 import type { Platform } from "../src/platform.ts";
 import type { JobProgress, JobRecord } from "../src/store/job-record.ts";
-import type { Pace } from "./pace.ts";
+import type { HeldJob } from "../src/store/job-store.ts";
 import type { RunAlone } from "./run-alone.ts";
 import type { StopReason } from "./verdict.ts";
 
@@ -52,7 +53,7 @@ export function holdLease(
     controller.abort(abortReasons[why]());
   };
   let { lastEventId } = record;
-  const check = (current: JobRecord | null) => {
+  const check = (current: HeldJob | null) => {
     if (!current) return stop("fenced");
     lastEventId = current.lastEventId;
     if (current.cancelRequestedAt) stop("cancelled");
@@ -76,7 +77,7 @@ export function holdLease(
 
   let written: { stage: string; at: number } = { stage: "", at: 0 };
   let last = record.progress;
-  const checked = async (change: Promise<JobRecord | null>): Promise<void> => {
+  const checked = async (change: Promise<HeldJob | null>): Promise<void> => {
     check(await change);
     controller.signal.throwIfAborted();
   };

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ErrorView } from "../errors.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
-import type { JobStore } from "../store/job-store.ts";
+import type { HeldJob, JobStore } from "../store/job-store.ts";
 
 /** How long a record is kept after its job has ended, in ms: 30 days. */
 export const KEEP_ENDED_MS = 30 * 86_400_000;
@@ -19,31 +19,33 @@ export function endedNow() {
 }
 
 export type Lease = { jobId: string; token: string };
+type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
 export type Claims = ReturnType<typeof makeClaims>;
 
 /**
  * The compare-and-sets that decide who runs a job and what becomes of it. `leaseMs`: silence after which it is lost;
  * `notify`: called with a job that has changed for those who follow it. Only the holder of the lease may change
- * a job that runs: all changes resolve with its record, or null when another holds it or the job has ended.
+ * a job that runs: all changes resolve with what it does not know of the record, or null when another holds it or the job
+ * has ended.
  */
-export function makeClaims(store: JobStore, leaseMs: number, notify: (record: JobRecord) => void = () => undefined) {
+export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPlace) => void = () => undefined) {
   const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
   const leaseEnd = () => new Date(Date.now() + leaseMs);
-  const announced = async (change: Promise<JobRecord | null>) => {
-    const record = await change;
-    if (record !== null) notify(record);
-    return record;
+  const announced = async <J extends HeldJob>(change: Promise<J | null>) => {
+    const job = await change;
+    if (job !== null) notify(job);
+    return job;
   };
   const end = (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) =>
     announced(
-      store.change(running(lease), {
+      store.changeHeld(running(lease), {
         $set: { ...fields, ...endedNow() },
         $unset: { lease: "", checkAt: "", ...(fields.error ? {} : { error: "" }) },
         $inc: { lastEventId: 1 },
       }),
     );
   const giveBack = (lease: Lease, { $set, $unset }: Pick<Parameters<JobStore["change"]>[1], "$set" | "$unset">) =>
-    store.change(running(lease), {
+    store.changeHeld(running(lease), {
       $set: { ...$set, updatedAt: new Date() },
       $inc: { attempts: -1 },
       $unset: { ...$unset, lease: "" },
@@ -51,8 +53,7 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (record: Jo
   return {
     /** Takes a job that waits, or whose holder has gone silent. Null: it is not there to be taken. */
     async claim(jobId: string, workerId: string): Promise<{ record: JobRecord; lease: Lease } | null> {
-      const now = new Date();
-      const [token, expiresAt] = [randomUUID(), leaseEnd()];
+      const [now, token, expiresAt] = [new Date(), randomUUID(), leaseEnd()];
       const record = await store.take(jobId, now, {
         $set: { status: "running", lease: { workerId, token, expiresAt }, updatedAt: now, checkAt: expiresAt },
         $min: { startedAt: now },
@@ -63,10 +64,12 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (record: Jo
     },
     heartbeat(lease: Lease) {
       const expiresAt = leaseEnd();
-      return store.change(running(lease), { $set: { "lease.expiresAt": expiresAt, checkAt: expiresAt } });
+      return store.changeHeld(running(lease), { $set: { "lease.expiresAt": expiresAt, checkAt: expiresAt } });
     },
     progress: (lease: Lease, progress: JobProgress) =>
-      announced(store.change(running(lease), { $set: { progress, updatedAt: new Date() }, $inc: { lastEventId: 1 } })),
+      announced(
+        store.changeHeld(running(lease), { $set: { progress, updatedAt: new Date() }, $inc: { lastEventId: 1 } }),
+      ),
     /** Adds a step for those who follow the job; `data` is small and holds no contents. */
     step: (lease: Lease, data: Record<string, unknown>, lastEventId?: number) =>
       announced(store.addStep(running(lease), data, lastEventId)),
@@ -78,7 +81,7 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (record: Jo
     retry(lease: Lease, notBefore: Date, error: ErrorView) {
       const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
       return announced(
-        store.change(running(lease), {
+        store.changeHeld(running(lease), {
           $set: { status: "queued", notBefore, error, updatedAt: new Date(), checkAt },
           $inc: { failures: 1 },
           $unset: { lease: "" },

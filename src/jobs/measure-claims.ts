@@ -1,12 +1,12 @@
 import type { JobMetrics, TryOutcome } from "../metrics/job-metrics.ts";
-import type { JobRecord } from "../store/job-record.ts";
+import type { HeldJob } from "../store/job-store.ts";
 import type { Claims, Lease } from "./claim.ts";
 
 /** Counts how long jobs wait and run and what becomes of them, where it is decided: at the changes of their records. */
 export function measureClaims(claims: Claims, metrics: JobMetrics): Claims {
   const begun = new WeakMap<Lease, { queue: string; at: number }>();
   const ending =
-    <A extends unknown[]>(outcome: TryOutcome, change: (lease: Lease, ...args: A) => Promise<JobRecord | null>) =>
+    <A extends unknown[]>(outcome: TryOutcome, change: (lease: Lease, ...args: A) => Promise<HeldJob | null>) =>
     async (lease: Lease, ...args: A) => {
       const record = await change(lease, ...args);
       const start = begun.get(lease);

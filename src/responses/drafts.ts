@@ -5,7 +5,7 @@ import type { Logger } from "../logger.ts";
 import type { ResponseStore, StoredResponse } from "../store/response-store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { type Conversation, keptItems } from "./recall.ts";
-import { toTexts } from "./records.ts";
+import { toJson, toTexts } from "./records.ts";
 
 /** Largest record, in bytes; MongoDB takes none above 16 MiB. */
 const MAX_RECORD_BYTES = 12 << 20;
@@ -19,22 +19,30 @@ export type DraftDeps = {
 };
 
 /** A response that is to be stored. */
-type Draft = { tenantId: string; conversation: Conversation; input: string; takeMore(bytes: number): void };
+type Draft = {
+  tenantId: string;
+  conversation: Conversation;
+  /** Its own input: the text of its items, their number and their bytes. */
+  input: { text: string; items: number; bytes: number };
+  takeMore(bytes: number): void;
+};
 
 /** Records of responses: what cannot be stored is refused before a model is called. */
 export function makeDrafts({ store, quotas, config, logger }: DraftDeps) {
   const drafts = {
     /** @throws AppError `request_too_large`; `quota_exceeded` when the tenant stores too much. */
     async begin(tenantId: string, conversation: Conversation): Promise<Draft> {
-      const input = JSON.stringify(keptItems(conversation.input));
-      const bytes = Buffer.byteLength(input);
+      const items = keptItems(conversation.input);
+      const text = JSON.stringify(items);
+      const bytes = Buffer.byteLength(text);
       if (bytes > MAX_RECORD_BYTES) throw tooLarge();
-      return { tenantId, conversation, input, takeMore: await quotas.check(tenantId, "storedBytes", bytes) };
+      const takeMore = await quotas.check(tenantId, "storedBytes", bytes);
+      return { tenantId, conversation, input: { text, items: items.length, bytes }, takeMore };
     },
     /** The record of a response, which has `more` bytes besides. @throws AppError `request_too_large`. */
     toRecord({ tenantId, conversation, input, takeMore }: Draft, made: MadeResponse, more = 0): StoredResponse {
       const texts = toTexts(made.response, made.kept);
-      const bytes = { ...texts.bytes, response: texts.bytes.response + more, input: Buffer.byteLength(input) };
+      const bytes = { ...texts.bytes, response: texts.bytes.response + more, input: input.bytes };
       if (bytes.response + bytes.output + bytes.input > MAX_RECORD_BYTES) throw tooLarge();
       takeMore(bytes.response + bytes.output);
       const { chain, total } = conversation;
@@ -43,11 +51,11 @@ export function makeDrafts({ store, quotas, config, logger }: DraftDeps) {
         ...texts,
         _id: made.response.id,
         tenantId,
-        input,
+        input: input.text,
         bytes,
         chain: [...chain],
         total: {
-          items: total.items + keptItems(conversation.input).length + made.kept.length,
+          items: total.items + input.items + made.kept.length,
           bytes: total.bytes + bytes.input + bytes.output,
         },
         createdAt,
@@ -55,17 +63,18 @@ export function makeDrafts({ store, quotas, config, logger }: DraftDeps) {
       };
     },
     /**
-     * Stores a response and returns it as its caller is to get it: with `store: false` where it could not be written, since its
-     * answer is there and is paid.
+     * Stores a response and returns it as its caller is to get it, with its JSON where its record has that: with `store: false`
+     * where it could not be written, since its answer is there and is paid.
      */
-    async keep(draft: Draft, made: MadeResponse): Promise<ResponseObject> {
+    async keep(draft: Draft, made: MadeResponse): Promise<{ response: ResponseObject; json?: string | undefined }> {
       try {
-        await store.responses.insert(drafts.toRecord(draft, made));
-        return made.response;
+        const record = drafts.toRecord(draft, made);
+        await store.responses.insert(record);
+        return { response: made.response, json: toJson(record, made) };
       } catch (error) {
         const { tenantId } = draft;
         logger.warn({ err: error, tenantId, responseId: made.response.id }, "a response could not be stored");
-        return { ...made.response, store: false };
+        return { response: { ...made.response, store: false } };
       }
     },
   };

@@ -69,7 +69,7 @@ export function makeAuditStore(db: Db) {
     /** @throws AppError `unavailable` when the place is taken: another worker has continued the run. */
     async append(entry: AuditEntry): Promise<void> {
       if (!(await insertIfAbsent(entries, withBytes(entry))))
-        throw unavailable("This run's trail, which another worker writes,");
+        throw unavailable("This run's audit log, which another worker writes,");
     },
     /** The entries of a run in order, from the place `from` on. */
     list: (tenantId: string, runId: string, from = 0): Promise<AuditEntry[]> =>

@@ -5,7 +5,7 @@ import { firstIdAt } from "../ids.ts";
 import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
-import { makeUseStore } from "./use-store.ts";
+import type { UseStore } from "./use-store.ts";
 import { DUPLICATE_KEY, runWrite } from "./writes.ts";
 
 /** The log record of one model call of any surface, however it ended. Never changed after it was written. */
@@ -103,10 +103,10 @@ const filtered = ["keyId", "surface", "kind", "model", "provider", "outcome"] as
 
 export type CompletionStore = ReturnType<typeof makeCompletionStore>;
 
-export function makeCompletionStore(db: Db) {
+/** `use` counts what a tenant keeps a moment behind the records, so that no call waits for it. */
+export function makeCompletionStore(db: Db, use: Pick<UseStore, "addLater">) {
   const collection = db.collection<CompletionDocument>(completionsCollection.name);
   const { get } = makeRecords(collection);
-  const use = makeUseStore(db);
   return {
     get,
     /** The newest first. */
@@ -129,14 +129,14 @@ export function makeCompletionStore(db: Db) {
       if (given.length === 0) return;
       const documents = given.map(withBytes);
       const duplicates = await insertAll(documents);
-      await use.addAll(documents.slice(duplicates).map((document) => toLogUse(document, 1)));
+      for (const document of documents.slice(duplicates)) use.addLater(toLogUse(document, 1));
     },
     /** Writes a record unless it is there already, and returns the one that is kept. */
     async keep(given: CompletionDocument): Promise<CompletionDocument> {
       const document = withBytes(given);
       const { duplicates } = await runWrite(db, { insert: completionsCollection.name, documents: [document] });
       if (duplicates > 0) return (await get(document.tenantId, document._id)) ?? document;
-      await use.add(toLogUse(document, 1));
+      use.addLater(toLogUse(document, 1));
       return document;
     },
   };

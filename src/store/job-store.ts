@@ -2,6 +2,7 @@ import type { Db, Filter, UpdateFilter } from "mongodb";
 import { defined } from "../defined.ts";
 import { unavailable } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { gatherInserts } from "./gather-inserts.ts";
 import type { JobKind, JobRecord } from "./job-record.ts";
 import { finalStates, type JobState, openStates } from "./job-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
@@ -39,6 +40,11 @@ const shown = [
 /** What a list shows of a job: neither its result nor its steps. */
 export type JobSummaryRecord = Shown<JobRecord, typeof shown>;
 
+const held = ["tenantId", "lastEventId", "cancelRequestedAt"] as const;
+
+/** What the holder of a job does not know of its record. */
+export type HeldJob = Pick<JobRecord, "_id" | (typeof held)[number]>;
+
 /** Steps of a job that are kept for those who follow it. */
 const KEPT_STEPS = 200;
 /** Attempts to number a step before other events; only the job's own worker makes events while it runs. */
@@ -47,6 +53,9 @@ const MAX_STEP_TURNS = 100;
 /** Which record a compare-and-set is for, and what must be true of it. */
 export type JobGuard = { jobId: string; from: readonly JobState[]; leaseToken?: string };
 
+/** Jobs that one write accepts at most. */
+const INSERTED_AT_ONCE = 200;
+
 /** Ids that one query asks for. */
 const IDS_A_QUERY = 1_000;
 
@@ -54,11 +63,12 @@ export type JobStore = ReturnType<typeof makeJobStore>;
 
 export function makeJobStore(db: Db) {
   const jobs = db.collection<JobRecord>(jobCollection.name);
-  const { insert, get } = makeRecords(jobs);
+  const { get } = makeRecords(jobs);
   const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> =>
     defined({ _id: jobId, status: { $in: [...from] }, "lease.token": leaseToken });
   return {
-    insert,
+    /** @throws the driver's error 11000 when a job of its id is there. */
+    insert: gatherInserts(db, jobs, INSERTED_AT_ONCE),
     find: get,
     /** The record of any tenant; for workers and reconcile, that were given the id by the queue. */
     findById: (jobId: string): Promise<JobRecord | null> => jobs.findOne({ _id: jobId }),
@@ -70,24 +80,27 @@ export function makeJobStore(db: Db) {
     },
     /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
     change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => changeOne(jobs, guarded(guard), update),
+    /** As `change`, for the holder of a job, who has the rest of the record: a result or 200 steps are not sent back. */
+    changeHeld: (guard: JobGuard, update: UpdateFilter<JobRecord>): Promise<HeldJob | null> =>
+      jobs.findOneAndUpdate(guarded(guard), update, { returnDocument: "after", projection: projectionOf(held) }),
     /**
-     * As `change`: numbers a step as the next event and keeps it, with the ones before it up to a bound. `lastEventId`: the
+     * As `changeHeld`: numbers a step as the next event and keeps it, with the ones before it up to a bound. `lastEventId`: the
      * last number that the caller has seen, which saves a read while no other event comes between.
      */
-    async addStep(guard: JobGuard, data: Record<string, unknown>, lastEventId?: number): Promise<JobRecord | null> {
+    async addStep(guard: JobGuard, data: Record<string, unknown>, lastEventId?: number): Promise<HeldJob | null> {
       let last = lastEventId;
       for (let turn = 0; turn < MAX_STEP_TURNS; turn += 1) {
         last ??= (await jobs.findOne(guarded(guard), { projection: { lastEventId: 1 } }))?.lastEventId;
         if (last === undefined) return null;
         // The step is kept together with its number, and only while that is the next one: else another event came first.
         const id = last + 1;
-        const changed = await changeOne(
-          jobs,
+        const changed = await jobs.findOneAndUpdate(
           { ...guarded(guard), lastEventId: last },
           {
             $set: { lastEventId: id, updatedAt: new Date() },
             $push: { steps: { $each: [{ id, data }], $slice: -KEPT_STEPS } },
           },
+          { returnDocument: "after", projection: projectionOf(held) },
         );
         if (changed !== null) return changed;
         last = undefined;

@@ -72,6 +72,8 @@ const bytesOf = ({ bytes: { response, output, input, events = 0 } }: Pick<Stored
 const MAX_GATHERED_BYTES = 64 << 10;
 /** Records that one write brings at most; together they stay far below what a message to the store may have. */
 const MAX_GATHERED = 200;
+/** The least time between two such writes, in ms: a busy process waits as long for more records, since a write has its price. */
+const GATHER_MS = 4;
 
 /** Records that one read brings at most; each may have megabytes. */
 const BATCH = 8;
@@ -91,7 +93,7 @@ export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater"
   const count = (record: StoredResponse, bytes: number) => use.add(toUse(record, bytes));
   const insertGathered = gatherWrites<StoredResponse>(
     (documents) => runWrite(db, { insert: responseCollection.name, documents, ordered: false }),
-    { most: MAX_GATHERED, everyMs: 0 },
+    { most: MAX_GATHERED, everyMs: GATHER_MS },
   );
   const insertAlone = (record: StoredResponse) => insertIfAbsent(responses, record);
   return {
@@ -106,8 +108,12 @@ export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater"
     async insert(record: StoredResponse | BackgroundResponse): Promise<void> {
       const bytes = bytesOf(record);
       // A command of the store is not repeated by the driver, and one record must not fail the others of its group.
-      if (bytes > MAX_GATHERED_BYTES) await insertAlone(record);
-      else await insertGathered(record).catch(() => insertAlone(record));
+      try {
+        await (bytes > MAX_GATHERED_BYTES ? insertAlone : insertGathered)(record);
+      } catch (error) {
+        if (bytes > MAX_GATHERED_BYTES) throw error;
+        await insertAlone(record);
+      }
       use.addLater(toUse(record, bytes));
     },
     /** Closes an open response; false for one that has ended, which stays as it is. */

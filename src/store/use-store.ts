@@ -21,7 +21,7 @@ export const useCollection = defineCollection<UseDocument>({
 });
 
 const HOUR_MS = 3_600_000;
-/** How often what is added later is written, in ms: the bytes of so long are what a crash leaves uncounted. */
+/** How often what is added later is written, in ms. A crash leaves the bytes of this time uncounted. */
 const LATER_MS = 40;
 
 export type UseChange = { tenantId: string; kind: UseKind; bytes: number; records?: number; expiresAt?: Date };
@@ -44,6 +44,7 @@ export function makeUseStore(db: Db) {
     most: Number.POSITIVE_INFINITY,
     everyMs: LATER_MS,
   });
+  let adding: Promise<void> | undefined;
   let added = Promise.resolve();
   const sum = async (tenantId: string, kind: UseKind, field: "bytes" | "records") => {
     await added;
@@ -57,7 +58,10 @@ export function makeUseStore(db: Db) {
     addAll: async (changes: readonly UseChange[]): Promise<void> => void (await Promise.all(merge(changes).map(add))),
     /** Adds bytes with others that come within a moment, in one write for each document; nothing waits for it. */
     addLater(change: UseChange): void {
-      added = addGathered(change).catch(() => undefined); // too few are counted, as of a process that ends
+      const written = addGathered(change);
+      if (written === adding) return; // with the one before it
+      adding = written;
+      added = written.catch(() => undefined); // too few are counted, as of a process that ends
     },
     /** Resolves when what was added before is written. */
     settled: () => added,
@@ -86,13 +90,19 @@ function idOf(change: UseChange): string {
 /** Changes of one document as one. */
 function merge(changes: readonly UseChange[]): UseChange[] {
   const sums = new Map<string, UseChange>();
+  let last: UseChange | undefined;
   for (const change of changes) {
-    const id = idOf(change);
-    const sum = sums.get(id);
-    if (sum) {
+    // Most are of the same document as the one before, and to name it costs more than the rest.
+    const sum = last && isOfSame(last, change) ? last : sums.get(idOf(change));
+    last = sum ?? { ...change };
+    if (sum === undefined) sums.set(idOf(change), last);
+    else {
       sum.bytes += change.bytes;
       if (change.records !== undefined) sum.records = (sum.records ?? 0) + change.records;
-    } else sums.set(id, { ...change });
+    }
   }
   return [...sums.values()];
 }
+
+const isOfSame = (one: UseChange, other: UseChange) =>
+  one.tenantId === other.tenantId && one.kind === other.kind && hourOf(one) === hourOf(other);

@@ -72,13 +72,16 @@ export function changeOne<T extends Document>(
 /**
  * Runs an `insert` or `update` command as it is, for writes that come many times a second: the driver's helpers cost twice as
  * much before the command is sent (sizes of batches, sessions, retries). So the caller retries, and keeps the command small.
- * Returns how many of its statements failed on a unique key. @throws MongoServerError for any other failure of one.
+ * Returns how many of its statements failed on a unique key, and how. @throws MongoServerError for any other failure of one.
  * https://www.mongodb.com/docs/manual/reference/command/insert/
  */
-export async function runWrite(db: Db, command: Document): Promise<{ duplicates: number }> {
+export async function runWrite(
+  db: Db,
+  command: Document,
+): Promise<{ duplicates: number; writeErrors: readonly Document[] }> {
   const reply = await db.command(command);
   const writeErrors: Document[] = reply.writeErrors ?? [];
   const failure = reply.writeConcernError ?? writeErrors.find(({ code }) => code !== DUPLICATE_KEY);
   if (failure !== undefined) throw new MongoServerError(failure);
-  return { duplicates: writeErrors.length };
+  return { duplicates: writeErrors.length, writeErrors };
 }

@@ -200,7 +200,8 @@ describe("a worker that comes back from a freeze longer than its lease", functio
     };
     for (const [name, write] of Object.entries(writes)) expect(await write, name).to.equal(null);
     expect(await store.jobs.findById(jobId)).to.deep.equal(before);
-    expect((await claims.complete(second.lease, "in time", progress))?.result).to.equal("in time");
+    await claims.complete(second.lease, "in time", progress);
+    expect((await store.jobs.findById(jobId))?.result).to.equal("in time");
   });
 
   it("is refused every event of a response, and its end, once the second worker has begun", async () => {

@@ -8,7 +8,7 @@ import { makeJob } from "../support/make-job.ts";
 import { useStore } from "../support/use-store.ts";
 
 type Change = {
-  change(claims: Claims, lease: Lease): Promise<JobRecord | null>;
+  change(claims: Claims, lease: Lease): Promise<unknown>;
   /** What is different on the record then; what is undefined is gone. */
   becomes: { [K in keyof JobRecord]?: JobRecord[K] | undefined };
   isAnnounced: boolean;
@@ -99,6 +99,10 @@ const changes: Record<string, Change> = {
 };
 
 /** The clock stands still: what a change writes is compared as a whole. */
+/** What the holder of a job gets of its record. */
+const heldOf = ({ _id, tenantId, lastEventId, cancelRequestedAt }: JobRecord) =>
+  defined({ _id, tenantId, lastEventId, cancelRequestedAt });
+
 describe("the claims of jobs", () => {
   const open = useStore();
   let store: JobStore;
@@ -161,7 +165,7 @@ describe("the claims of jobs", () => {
     mock.timers.setTime(begin + 1_000);
     const expiresAt = at(1_000 + LEASE_MS);
     const held = { ...record, lease: { ...record.lease, expiresAt }, checkAt: expiresAt };
-    expect(await claims.heartbeat(lease)).to.deep.equal(held);
+    expect(await claims.heartbeat(lease)).to.deep.equal(heldOf(record));
     expect(await stored(record._id)).to.deep.equal(held);
     expect(announced).to.deep.equal([]);
   });
@@ -173,8 +177,8 @@ describe("the claims of jobs", () => {
       for (const another of [{ token: "another" }, { jobId: "job_another" }])
         expect(await change(claims, { ...lease, ...another })).to.equal(null);
       expect([await stored(record._id), announced]).to.deep.equal([record, []]);
-      const after = defined({ ...record, ...becomes });
-      expect(await change(claims, lease)).to.deep.equal(after);
+      const after = defined({ ...record, ...becomes }) as JobRecord;
+      expect(await change(claims, lease)).to.deep.equal(heldOf(after));
       expect(await stored(record._id)).to.deep.equal(after);
       expect(announced).to.deep.equal(isAnnounced ? [record._id] : []);
     });
@@ -188,7 +192,8 @@ describe("the claims of jobs", () => {
 
   it("are not needed to resume a job that awaits something, at once and once", async () => {
     const [job, other] = [await insert(), await insert({ status: "awaiting" })];
-    const rescheduled = await claims.reschedule((await claim(job)).lease, at(5_000));
+    await claims.reschedule((await claim(job)).lease, at(5_000));
+    const rescheduled = await stored(job._id);
     mock.timers.setTime(begin + 1_000);
     const resumed = {
       ...rescheduled,

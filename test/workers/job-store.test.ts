@@ -28,6 +28,17 @@ describe("the records of jobs", () => {
     return claimed ? { claims, ...claimed } : expect.fail(`${jobId} was not to be had`);
   };
 
+  it("are each accepted or refused by itself when many come at once", async () => {
+    const there = await insert();
+    const taken = { ...makeJob({ createdAt: at(1) }), _id: there._id };
+    const [before, after] = [makeJob(), makeJob()];
+    const outcomes = await Promise.allSettled([before, taken, after].map((record) => jobs.insert(record)));
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
+    expect(outcomes[1]).to.have.nested.property("reason.code", 11_000);
+    const kept = await Promise.all([before, there, after].map(({ _id }) => jobs.findById(_id)));
+    expect(kept).to.deep.equal([before, there, after]);
+  });
+
   it("await something only after they were suspended", async () => {
     const ids = [(await insert())._id, (await insert())._id];
     const other = await claim((await insert())._id);

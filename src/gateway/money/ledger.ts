@@ -38,7 +38,6 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
   const waiting = new Map<string, CompletionDocument>();
   const writer = `w${randomBytes(6).toString("hex")}`;
   let batches = 0;
-  let writing: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosing = false;
   let isRejected = false;
@@ -55,10 +54,9 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
     const [number, increments] = [++batches, toIncrements(batch)]; // once: each attempt must add the same
     for (let attempts = 1; ; attempts++) {
       try {
-        // At the same time, which halves what a group costs; either can be repeated. Both end before another attempt.
-        const parts = [completions.insertMany(batch), usage.add({ writer, number }, increments)];
-        await Promise.allSettled(parts);
-        await noted(Promise.all(parts));
+        // The records first: a process that is killed in between leaves a call uncounted, and none counted without a record.
+        await noted(completions.insertMany(batch));
+        await noted(usage.add({ writer, number }, increments));
         return;
       } catch (error) {
         logger.warn({ err: error, records: batch.length, attempts }, "The ledger could not be written");
@@ -73,19 +71,20 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
       }
     }
   };
-  const writeAll = async () => {
-    do {
-      const batch = [...waiting.values()].slice(0, MAX_BATCH);
+  const writeWaiting = async () => {
+    for (let left = waiting.size; left > 0; ) {
+      const batch = waiting.values().take(Math.min(left, MAX_BATCH)).toArray();
       await write(batch);
       for (const { _id } of batch) waiting.delete(_id);
-    } while (waiting.size > 0);
-    writing = undefined; // in the turn of the last look at what waits: no record comes between
+      left -= batch.length;
+    }
   };
+  const takeTurn = makeTurns(writeWaiting);
+  /** Writes what waits. What comes while a write runs waits for its own time: many small writes cost more. */
   const start = () => {
     clearTimeout(timer);
     timer = undefined;
-    writing ??= writeAll();
-    return writing;
+    return takeTurn();
   };
   return {
     record(document: CompletionDocument): void {
@@ -120,7 +119,22 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
     flush: start,
     async close(): Promise<void> {
       isClosing = true;
-      await start();
+      do await start();
+      while (waiting.size > 0);
     },
+  };
+}
+
+/** Runs `run` at each request, one at a time; requests that come while it runs share the next one. */
+function makeTurns(run: () => Promise<void>): () => Promise<void> {
+  let running = Promise.resolve();
+  let next: Promise<void> | undefined;
+  return () => {
+    next ??= running.then(() => {
+      next = undefined;
+      running = run();
+      return running;
+    });
+    return next;
   };
 }

@@ -40,12 +40,13 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, { res
     let body: unknown;
     const kept: { bytes?: Buffer } | undefined = route.documentedBody && {};
     if (route.multipart && mediaType(ctx) === "multipart/form-data") {
-      reserveForBody(ctx, limits.sourceBytes);
+      await reserveForBody(ctx, limits.sourceBytes);
       const form = await readMultipartBody(ctx, limits.sourceBytes);
       ignored = [...ignored, ...unknownIn(form, knownForm)];
       body = parseInput(route.multipart, form, "body");
     } else if (route.body) {
-      reserveForBody(ctx, limit.bytes);
+      const turn = reserveForBody(ctx, limit.bytes);
+      if (turn !== undefined) await turn; // that of a small body is at once
       const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
       const json = isAbsent ? {} : await readJsonBody(ctx, limit, kept);
       ignored = [...ignored, ...unknownIn(json, knownBody)];

@@ -114,7 +114,7 @@ export const settings = {
   RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
   UPLOAD_BYTES_PER_SECOND: setting(
     count(64 << 10, 1_000_000_000).default(4 << 20),
-    "Bytes a second of one tenant's bodies above 1 MiB in one API process; 16 s of it at once",
+    "Bytes a second of one tenant's bodies above 64 KiB in one API process; 16 s of it at once",
   ),
   WIDGET_RATE_LIMIT_RPM: setting(count(1, 1_000_000).default(60), "Requests a minute of a widget key at an IP or /64"),
   WIDGET_RATE_SHARE: setting(

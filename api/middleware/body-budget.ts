@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
 import { AppError, unavailable } from "../../src/errors.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
 import type { ApiContext } from "../context.ts";
@@ -6,6 +7,8 @@ import type { UploadRate } from "./upload-rate.ts";
 
 /** Bodies up to this size are not counted: the places for concurrent requests bound them. In bytes. */
 const SMALL_BYTES = 1 << 20;
+/** Those up to this size do not count for the rate of large bodies either: the rate of requests bounds them. In bytes. */
+const QUICK_BYTES = 64 << 10;
 
 /** The least pace of a large body, in bytes a second, and the interval at which it is measured, in ms. */
 const LEAST_BYTES_PER_SECOND = 32 << 10;
@@ -48,19 +51,27 @@ export function makeBodyBudget(options: {
   return {
     reserve,
     /**
-     * Reserves for a body. One without a `Content-Length` counts as one of the largest that is allowed. The connection of one
-     * that arrives too slowly is cut, because no other body can use the memory that waits for it.
-     * @throws AppError as `reserve`, and as `takeUpload`.
+     * Reserves for a body, and waits for its turn among the large ones of its tenant. One without a `Content-Length` counts as
+     * one of the largest that is allowed. The connection of one that arrives too slowly is cut, because no other body can use
+     * the memory that waits for it.
+     * @throws AppError as `reserve`, and as `takeUpload`; `client_closed`.
      */
-    reserveForBody(ctx: ApiContext, limitBytes: number): void {
+    reserveForBody(ctx: ApiContext, limitBytes: number): Promise<void> | undefined {
       const length = ctx.get("content-length");
       const isUnknown = length === "" && ctx.get("transfer-encoding") !== "";
       const bytes = isUnknown ? limitBytes : Math.min(Number(length), limitBytes);
-      if (!(bytes > SMALL_BYTES)) return;
-      reserve(ctx, bytes);
-      takeUpload?.(nameOf(ctx), bytes);
-      const pace = watchPace(ctx.req, measureMs);
-      ctx.res.once("close", () => clearInterval(pace));
+      if (!(bytes > QUICK_BYTES)) return undefined;
+      const isReserved = bytes > SMALL_BYTES;
+      if (isReserved) reserve(ctx, bytes);
+      const waitMs = takeUpload?.(nameOf(ctx), bytes) ?? 0;
+      const begin = () => {
+        if (ctx.req.destroyed) throw new AppError("client_closed", "The client went away.");
+        if (!isReserved) return;
+        const pace = watchPace(ctx.req, measureMs);
+        ctx.res.once("close", () => clearInterval(pace));
+      };
+      // One of unknown length is mostly small, and counts for so much that there are few of them.
+      return waitMs > 0 && !isUnknown ? delay(waitMs).then(begin) : void begin();
     },
   };
 }

@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 
 /** What of a refused body is taken at once: with what the network holds, a small body as a whole. In bytes. */
 const AT_ONCE_BYTES = 256 << 10;
-/** Chunks, of 64 KiB mostly, that are then taken in each turn of all such bodies together: 20 MiB a second. */
-const CHUNKS_A_TURN = 16;
+/** Chunks, of 64 KiB mostly, that are then taken in each turn of all such bodies together: 5 MiB a second. */
+const CHUNKS_A_TURN = 4;
 const TURN_MS = 50;
 
 /**

@@ -152,6 +152,7 @@ async function openServices(
     STORE_TIMEOUT_MS: "2000",
     SHUTDOWN_GRACE_MS: "2000",
     RATE_LIMIT_RPM: "1000000",
+    UPLOAD_BYTES_PER_SECOND: "1000000000",
     LOG_LEVEL: "info",
   };
   return { services, env };

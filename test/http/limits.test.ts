@@ -104,8 +104,10 @@ describe("the rate of large bodies", () => {
     const refused = await member.post("/ai/chat", large);
     expect([refused.status, refused.at("error.code")]).to.deep.equal([429, "rate_limited"]);
     expect(Number(refused.headers.get("retry-after"))).to.be.within(10, 24);
-    const small = { messages: [{ role: "user", content: "Hello" }] };
-    expect((await member.post("/ai/chat", small)).status).to.equal(200);
+    const medium = { messages: [{ role: "user", content: "x".repeat(70_000) }] };
+    expect((await member.post("/ai/chat", medium)).status, "one of 70 kB").to.equal(429);
+    const small = { messages: [{ role: "user", content: "x".repeat(60_000) }] };
+    expect((await member.post("/ai/chat", small)).status, "one of 60 kB").to.equal(200);
     const stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
     expect((await stranger.post("/ai/chat", large)).status, "another tenant").to.equal(200);
   });

@@ -57,6 +57,7 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
       ...(process.env.MONGODB_URL ? { MASTER_KEY: Buffer.alloc(32, 7).toString("base64") } : {}),
       ADMIN_TOKEN: "operator-token-of-the-tests",
       RATE_LIMIT_RPM: "1000000",
+      UPLOAD_BYTES_PER_SECOND: "1000000000",
       SHUTDOWN_GRACE_MS: "2000",
       ...options.env,
     };

@@ -1,12 +1,69 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { type ClientRequest, createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { ApiContext } from "../../api/context.ts";
 import { makeBodyBudget } from "../../api/middleware/body-budget.ts";
+import { makeUploadRate } from "../../api/middleware/upload-rate.ts";
+import { AppError } from "../../src/errors.ts";
 
 const LENGTH = 4 << 20;
 const PART = Buffer.alloc(64 << 10, "a");
+
+describe("the turns of a tenant's large bodies", () => {
+  const MIB = 1 << 20;
+
+  it("follow each other at four times its rate, after the first", () => {
+    let now = 0;
+    const takeUpload = makeUploadRate(MIB, () => now);
+    expect(
+      [1, 2, 3].map(() => takeUpload("a", 2 * MIB)),
+      "ms until it is read",
+    ).to.deep.equal([0, 500, 1_000]);
+    expect(takeUpload("b", 8 * MIB), "another tenant's").to.equal(0);
+    now = 1_200;
+    expect(takeUpload("a", 2 * MIB), "while the third is read").to.equal(300);
+    now = 5_000;
+    expect(takeUpload("a", 2 * MIB), "after a pause").to.equal(0);
+  });
+
+  it("are taken within 16 s of the rate, and a refused one takes none", () => {
+    let now = 0;
+    const takeUpload = makeUploadRate(MIB, () => now);
+    expect([takeUpload("a", 8 * MIB), takeUpload("a", 8 * MIB)]).to.deep.equal([0, 2_000]);
+    expect(() => takeUpload("a", 2 * MIB)).to.throw(AppError, "too fast");
+    now = 2_000;
+    expect(takeUpload("a", 2 * MIB)).to.equal(2_000);
+  });
+
+  it("are waited for before a byte is read", async () => {
+    const { reserveForBody } = makeBodyBudget({ totalBytes: 8 * MIB, tenantBytes: 8 * MIB, takeUpload: () => 50 });
+    const fields: Record<string, string> = { "content-length": String(LENGTH) };
+    const req = { destroyed: false, complete: false, socket: { bytesRead: 0 } };
+    const open = () => ({ req, res: new EventEmitter(), state: {}, get: (name: string) => fields[name] ?? "" });
+    const first = open();
+    const turn = reserveForBody(first as unknown as ApiContext, LENGTH);
+    expect(turn).to.be.a("promise");
+    await turn;
+    const second = open();
+    const cut = reserveForBody(second as unknown as ApiContext, LENGTH);
+    req.destroyed = true; // the client leaves while it waits
+    expect(await cut?.catch((error: unknown) => error)).to.include({ code: "client_closed" });
+    for (const { res } of [first, second]) res.emit("close");
+    req.destroyed = false;
+    fields["content-length"] = "100000";
+    const third = open();
+    await reserveForBody(third as unknown as ApiContext, LENGTH);
+    third.res.emit("close");
+    fields["content-length"] = "";
+    fields["transfer-encoding"] = "chunked";
+    const fourth = open();
+    expect(reserveForBody(fourth as unknown as ApiContext, LENGTH), "of unknown length").to.equal(undefined);
+    fourth.res.emit("close");
+    fields["content-length"] = "1000";
+    expect(reserveForBody(open() as unknown as ApiContext, LENGTH), "a small one").to.equal(undefined);
+  });
+});
 
 describe("the memory of a body that arrives slowly", () => {
   let server: Server;
@@ -14,7 +71,7 @@ describe("the memory of a body that arrives slowly", () => {
     const { reserveForBody } = makeBodyBudget({ totalBytes: 8 << 20, tenantBytes: 8 << 20, measureMs: 300 });
     server = createServer(async (req, res) => {
       const ctx = { req, res, state: {}, get: (name: string) => req.headers[name] ?? "" };
-      reserveForBody(ctx as unknown as ApiContext, LENGTH); // all that it reads of a context
+      void reserveForBody(ctx as unknown as ApiContext, LENGTH); // all that it reads of a context
       req.on("error", () => undefined);
       let bytes = 0;
       req.on("data", (part: Buffer) => {

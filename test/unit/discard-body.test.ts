@@ -4,6 +4,7 @@ import { finished } from "node:stream/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import { makeDiscard } from "../../api/middleware/discard-body.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const CHUNK_BYTES = 64 << 10;
 
@@ -36,6 +37,18 @@ describe("the rest of a refused body", () => {
     for (const { request } of bodies) discard(request);
     await Promise.all(bodies.map(({ request }) => finished(request)));
     expect(bodies.map(({ taken }) => taken())).to.deep.equal(bodies.map(() => 31));
+  });
+
+  it("is taken in four chunks a turn, of however many bodies", async () => {
+    const bodies = Array.from({ length: 20 }, () => makeBody(200));
+    const sum = () => bodies.reduce((all, { taken }) => all + taken(), 0);
+    const discard = makeDiscard({ turnMs: 300 });
+    for (const { request } of bodies) discard(request);
+    for (let n = 0; n < 100; n++) await turn();
+    const before = sum();
+    await pollUntil(async () => sum() > before, { what: "a turn" });
+    expect(sum() - before, "a stream reads one ahead").to.be.at.most(2 * 4);
+    for (const { request } of bodies) request.destroy();
   });
 
   it("is taken at once where it is small", async () => {

@@ -71,6 +71,21 @@ export const bodyAttacks: readonly Attack[] = [
     make: () =>
       chat({ messages: Array.from({ length: 8 }, () => ({ role: "user", content: "word. ".repeat(60_000) })) }),
   }),
+  body("compressed-sentences", "a chat of 3 MB of different sentences that is to be compressed", {
+    path: "/ai/chat",
+    options: "compress=true",
+    make: () => {
+      const sentence = (n: number) =>
+        `Nobody says why the ${n.toString(36).replace(/\d/g, "q")} pump is loud while its valve leaks slowly.\n`;
+      const content = (turn: number) => Array.from({ length: 5_000 }, (_, n) => sentence(turn * 5_000 + n)).join("");
+      return chat({ messages: Array.from({ length: 8 }, (_, turn) => ({ role: "user", content: content(turn) })) });
+    },
+  }),
+  body("chats-of-a-megabyte", "chats that are just not large", {
+    path: "/ai/chat",
+    lanes: 8,
+    make: () => chat({ messages: [1, 2, 3].map(() => ({ role: "user", content: "word. ".repeat(57_000) })) }),
+  }),
   body("many-inputs", "embeddings of 2,048 inputs", {
     path: "/ai/embeddings",
     make: () => ({ input: Array.from({ length: 2_048 }, (_, n) => `${"word ".repeat(300)}${n}`) }),

@@ -4,7 +4,7 @@ import type { ProviderModel } from "./providers/model.ts";
 import type { CompletionRequest, Usage } from "./providers/provider.ts";
 
 /** What a chat format adds around each message: role and separators. */
-const TOKENS_A_MESSAGE = 4;
+export const TOKENS_A_MESSAGE = 4;
 /** The same at most, and what a provider adds to a prompt that has tools. */
 const MAX_TOKENS_A_MESSAGE = 16;
 const MAX_TOKENS_OF_TOOLS = 1_024;

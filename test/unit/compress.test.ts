@@ -90,6 +90,30 @@ describe("compression of prompts", () => {
     expect(textOfAll(compressed).split("14 weekends")).to.have.lengthOf(2);
   });
 
+  it("leaves a context of more than 100,000 lines as it is, whose weighing would take hundreds of megabytes", () => {
+    const lines = (count: number) => [
+      { role: "user", content: Array.from({ length: count }, (_, n) => `w${"xy".repeat(n % 9)}\n`).join("") } as const,
+      { role: "user", content: "What does it say?" } as const,
+    ];
+    expect(compress(lines(90_000)).report.ratio).to.be.below(0.9);
+    const many = lines(110_000);
+    expect(compress(many)).to.deep.include({ messages: many });
+  });
+
+  for (const [what, sentence] of [
+    ["lines of sentences", (n: number) => `Nobody says why the pump of ${"station ".repeat(n % 7)} is loud.\n`],
+    ["a line of one piece", (n: number) => (n === 0 ? "Nobody says why the pump is loud.\n" : "word. ")],
+  ] as const) {
+    it(`lets others have their turn each 32,768 characters of ${what} at least`, () => {
+      const content = Array.from({ length: 6_000 }, (_, n) => sentence(n)).join("");
+      const messages = Array.from({ length: 5 }, () => ({ role: "user", content }) as const);
+      const work = compressing({ model: "m", messages });
+      let turns = 0;
+      while (!work.next().done) turns += 1;
+      expect(turns).to.be.above(2 * messages.length + (2 * 4 * content.length) / 32_768);
+    });
+  }
+
   it("does not touch short prompts, tool calls and their results", () => {
     const short: Message[] = [
       { role: "user", content: "Hello   there.\n\n\n\nHow are you?" },

@@ -1,8 +1,9 @@
 import { expect } from "chai";
 import type { Message } from "../../src/gateway/messages.ts";
-import { completeOffline, offlineModelId, streamOffline } from "../../src/gateway/providers/edge/offline-chat.ts";
+import { completingOffline, offlineModelId, toParts } from "../../src/gateway/providers/edge/offline-chat.ts";
 import type {
   CompletionRequest,
+  CompletionResult,
   StreamPart,
   ToolChoice,
   ToolDefinition,
@@ -15,11 +16,17 @@ Invoices are paid within thirty days. The office opens at nine.`;
 
 const user = (content: string): Message => ({ role: "user", content });
 const system = (content: string): Message => ({ role: "system", content });
+function completeOffline(request: CompletionRequest): CompletionResult {
+  const work = completingOffline(request);
+  let step = work.next();
+  while (!step.done) step = work.next();
+  return step.value;
+}
 const ask = (messages: Message[], more: Partial<CompletionRequest> = {}) =>
   completeOffline({ model: offlineModelId, messages, ...more });
 
 function streamed(request: CompletionRequest): StreamPart[] {
-  return [...streamOffline(request)].flat();
+  return [...toParts(completeOffline(request))].flat();
 }
 
 describe("the offline model's answers", () => {
@@ -189,6 +196,30 @@ describe("the offline model's JSON", () => {
       { enum: Array.from({ length: 4_000 }, (_, n) => `x${n}`) },
     ];
     for (const schema of schemas) expect(() => read(schema, [text])).not.to.throw();
+  });
+});
+
+describe("the offline model's work on long conversations", () => {
+  it("lets others have their turn", () => {
+    const sentence = (n: number) => `The pump of station ${n} is loud when it rains. `;
+    const passages = Array.from({ length: 8_000 }, (_, n) => sentence(n)).join("");
+    const work = completingOffline({
+      model: offlineModelId,
+      messages: [system(passages), user("Which pump is loud?")],
+    });
+    let turns = 0;
+    while (!work.next().done) turns += 1;
+    expect(turns).to.be.at.least(5);
+  });
+
+  it("takes the end of a question for what is asked, however many tools there are", () => {
+    const tools = Array.from({ length: 1_000 }, (_, n) => ({
+      name: `tool_${n}`,
+      description: n === 7 ? "weather" : "",
+    }));
+    const filler = "wo ".repeat(100_000);
+    expect(ask([user(`${filler}What is the weather?`)], { tools }).toolCalls[0]?.name).to.equal("tool_7");
+    expect(ask([user(`What is the weather? ${filler}`)], { tools }).toolCalls).to.deep.equal([]);
   });
 });
 

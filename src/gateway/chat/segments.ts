@@ -1,3 +1,5 @@
+import { makeTextMeter } from "../../in-slices.ts";
+
 /** A stretch of a text: a sentence that may be left out, or something that must stay as it is. */
 export type Segment = { text: string; kind: "sentence" | "fixed" };
 
@@ -14,12 +16,19 @@ const sentenceEnd = /(?<=[.!?]["')\]]*)[ \t]+(?=["'(\p{Lu}\p{N}])/u;
 /** A line without an end is cut into pieces of this length, in characters, so that no text is one endless sentence. */
 const MAX_SENTENCE = 2_000;
 
-/** Splits a text into its lines' sentences and its fixed parts, so that all of them joined are the text again; yields at each line. */
-export function* toSegments(text: string): Generator<void, Segment[]> {
+/**
+ * Splits a text into its lines' sentences and its fixed parts, so that all of them joined are the text again; null when there
+ * are more of them than `most`.
+ */
+export function* toSegments(text: string, most: number): Generator<void, Segment[] | null> {
   const segments: Segment[] = [];
+  const isDue = makeTextMeter();
   let fencedBy: string | undefined;
-  for (const line of text.split(/(?<=\n)/)) {
-    yield;
+  for (let from = 0, end = 0; from < text.length; from = end) {
+    if (segments.length > most) return null;
+    end = text.indexOf("\n", from) + 1 || text.length;
+    const line = text.slice(from, end);
+    if (isDue(line.length)) yield;
     const mark = fence.exec(line)?.[1];
     const isFenced = fencedBy !== undefined || mark !== undefined;
     if (mark !== undefined && (fencedBy === undefined || fencedBy === mark)) {
@@ -29,7 +38,7 @@ export function* toSegments(text: string): Generator<void, Segment[]> {
       segments.push({ text: line, kind: "fixed" });
     else segments.push(...toSentences(line));
   }
-  return segments;
+  return segments.length > most ? null : segments;
 }
 
 function toSentences(line: string): Segment[] {

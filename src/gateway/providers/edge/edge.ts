@@ -1,10 +1,11 @@
 import { setImmediate } from "node:timers/promises";
+import { inSlices } from "../../../in-slices.ts";
 import { estimateTokens } from "../../count-tokens.ts";
 import type { TransportTimeouts } from "../../resilience/transport.ts";
 import { makeWireProvider } from "../openai-wire/provider.ts";
 import type { EmbeddingRequest, EmbeddingResult, Provider } from "../provider.ts";
 import type { EdgeSettings } from "./models.ts";
-import { completeOffline, streamOffline } from "./offline-chat.ts";
+import { completingOffline, toParts } from "./offline-chat.ts";
 import { embedOffline, offlineEmbeddingModelId } from "./offline-embed.ts";
 
 /** Texts between two turns of the event loop: some milliseconds of work. */
@@ -15,9 +16,9 @@ export function openEdge({ edge, timeouts }: { edge: EdgeSettings; timeouts: Tra
   const batches = "own-workers";
   if (edge.baseUrl === undefined) {
     return {
-      complete: async (request) => completeOffline(request),
-      stream: async function* (request) {
-        for (const parts of streamOffline(request)) {
+      complete: async (request, { signal }) => inSlices(completingOffline(request), signal),
+      stream: async function* (request, { signal }) {
+        for (const parts of toParts(await inSlices(completingOffline(request), signal))) {
           yield parts;
           await setImmediate(); // the words come without a pause: let others have their turn between them
         }

@@ -12,6 +12,8 @@ export const offlineModelId = "switchyard-offline";
 /** Sentences of an answer, at most; a further one must be at least this good beside the best. */
 const MAX_SENTENCES = 3;
 const WORTH_SAYING = 0.5;
+/** Characters at the end of a question that say what is asked; a longer one is a text to be worked on. */
+const MAX_ASKED = 8_000;
 /** The tokenizer's tables are not worth their memory here. */
 const CHARACTERS_A_TOKEN = 4;
 const TOKENS_A_CALL = 10;
@@ -27,14 +29,14 @@ const nothingFound =
 /**
  * Answers without a model: the sentences of the conversation (system prompt, passages, earlier turns, tool results) that
  * share most with the last user message, in their order. Deterministic; asks for a tool when one that fits has not been
- * used yet. It never says more than it was given.
+ * used yet. It never says more than it was given. A long conversation takes some hundredths of a second: see `inSlices`.
  */
-export function completeOffline(request: CompletionRequest): CompletionResult {
+export function* completingOffline(request: CompletionRequest): Generator<void, CompletionResult> {
   const { messages, stop, maxTokens } = request;
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const question = textOf(messages[asked]?.content ?? "");
   const call = chooseTool(request, question, asked);
-  const whole = call ? "" : cutAtStop(toText(request, asked, question), stop);
+  const whole = call ? "" : cutAtStop(yield* toText(request, asked, question), stop);
   const text = maxTokens === undefined ? whole : cutText(whole, maxTokens * CHARACTERS_A_TOKEN);
   const toolCalls = call ? [call] : [];
   const inputTokens = messages.reduce((sum, { content }) => sum + toTokens(textOf(content)), 0);
@@ -48,9 +50,13 @@ export function completeOffline(request: CompletionRequest): CompletionResult {
 }
 
 /** An answer in the form that is asked for. */
-function toText({ messages, responseFormat: format }: CompletionRequest, asked: number, question: string): string {
+function* toText(
+  { messages, responseFormat: format }: CompletionRequest,
+  asked: number,
+  question: string,
+): Generator<void, string> {
   const pictures = describePictures(messages.slice(asked).map(({ content }) => content));
-  const answer = response(messages, asked, question);
+  const answer = yield* response(messages, asked, question);
   const text = pictures === "" ? answer : isOwn(answer) ? pictures : `${pictures} ${answer}`;
   if (format === undefined) return text;
   if (format.type === "json_object") return JSON.stringify({ answer: text });
@@ -65,8 +71,7 @@ function cutAtStop(text: string, stop: readonly string[] = []): string {
 }
 
 /** The same answer, word by word. */
-export function* streamOffline(request: CompletionRequest): Generator<StreamPart[]> {
-  const { text, toolCalls, usage, finishReason } = completeOffline(request);
+export function* toParts({ text, toolCalls, usage, finishReason }: CompletionResult): Generator<StreamPart[]> {
   for (const word of text.match(/\s*\S+\s*$|\s*\S+/g) ?? []) yield [{ type: "text-delta", text: word }];
   for (const [index, { id, name, arguments: argumentsDelta }] of toolCalls.entries()) {
     yield [{ type: "tool-call-delta", index, id, name, argumentsDelta }];
@@ -75,18 +80,20 @@ export function* streamOffline(request: CompletionRequest): Generator<StreamPart
   yield [{ type: "end", finishReason }];
 }
 
-function response(messages: readonly Message[], asked: number, question: string): string {
+function* response(messages: readonly Message[], asked: number, question: string): Generator<void, string> {
   const lines = question.split("\n");
   // Passages are often given in the question's own message: its last paragraph is then what is asked.
-  const ask = lines.findLast((line) => line.trim().length > 0) ?? "";
-  const before = lines.slice(0, Math.max(0, lines.lastIndexOf(ask))).join("\n");
+  const paragraph = lines.findLast((line) => line.trim().length > 0) ?? "";
+  const ask = paragraph.slice(-MAX_ASKED);
+  const before = lines.slice(0, Math.max(0, lines.lastIndexOf(paragraph))).join("\n");
   if (contentWords(ask).length === 0 || /\b(?:who|what) are you\b/i.test(ask)) return introduction;
   const others = messages.filter(({ content }, index) => index !== asked && content.length > 0);
   const texts = others.map(({ content }) => textOf(content));
   const context = [...texts, before].join("\n").replace(instructions, "");
   const sentences = toSentences(context).filter((sentence) => !isOwn(sentence) && !isHead(sentence));
   const marks = marksOf(texts);
-  const ranked = rankSentences(sentences, ask);
+  yield;
+  const ranked = yield* rankSentences(sentences, ask);
   const best = ranked[0];
   if (!best) return sentences.every(isTitle) ? `${introduction} You asked: ${ask.trim().slice(0, 200)}` : nothingFound;
   return ranked
@@ -118,14 +125,14 @@ function chooseTool({ tools = [], toolChoice, messages }: CompletionRequest, que
     const named = tools.find(({ name }) => name === toolChoice.name);
     return named && toCall(named, question, messages.length);
   }
-  const fitting = tools.map((tool) => ({ tool, fit: fitOf(tool, question) })).sort((a, b) => b.fit - a.fit);
+  const words = new Set(contentWords(question.slice(-MAX_ASKED)));
+  const fitting = tools.map((tool) => ({ tool, fit: fitOf(tool, words) })).sort((a, b) => b.fit - a.fit);
   const best = fitting.find(({ tool, fit }) => !used.has(tool.name) && (fit > 0 || isDemanded));
   return best && toCall(best.tool, question, messages.length);
 }
 
 /** How well a tool fits: words shared with the question; a tool that searches fits any question a little. */
-function fitOf(tool: ToolDefinition, question: string): number {
-  const asked = new Set(contentWords(question));
+function fitOf(tool: ToolDefinition, asked: ReadonlySet<string>): number {
   const own = contentWords(`${tool.name.replace(/[_-]/g, " ")} ${tool.description ?? ""}`);
   const shared = own.filter((word) => asked.has(word)).length;
   const isSearch = /rag|search|query|lookup|retriev/i.test(tool.name);

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { DelayedError, UnrecoverableError, Worker } from "bullmq";
+import { makePace } from "../src/isolation/pace.ts";
 import { queues as productQueues, type QueueDefinition } from "../src/jobs/queues.ts";
 import type { Work } from "../src/jobs/work.ts";
 import type { Platform } from "../src/platform.ts";
 import { adaptConcurrency } from "./adapt-concurrency.ts";
 import type { ShellDeps } from "./hold-lease.ts";
 import { keepReconciled } from "./maintenance.ts";
-import { makePace } from "./pace.ts";
 import { makeRelief, type Process } from "./relief.ts";
 import { reportWorker } from "./report-worker.ts";
 import type { LoneJob, LoneReport, RunAlone } from "./run-alone.ts";

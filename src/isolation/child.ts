@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import type { Socket } from "node:net";
 import { setPriority } from "node:os";
 import { type ChildMessage, type ChildRequest, MESSAGES_FD, readFrames } from "./child-messages.ts";
@@ -42,7 +43,10 @@ export type Child = {
   lost: Promise<ChildLost>;
 };
 
-/** Starts a process that runs `entry`, with an empty environment. `memory`: bounds in MB of V8's heap and of the process. */
+/**
+ * Starts a process that runs `entry`, with an empty environment. Its start is our own work, and somebody may wait for it: it
+ * has the service's priority until it is ready. `memory`: bounds in MB of V8's heap and of the process.
+ */
 export function startChild({ entry, memory }: { entry: URL; memory: { heapMb: number; rssMb: number } }): Child {
   const child = fork(entry, ["--serve-requests", String(memory.rssMb)], {
     serialization: "advanced",
@@ -53,7 +57,6 @@ export function startChild({ entry, memory }: { entry: URL; memory: { heapMb: nu
     env: {},
     stdio: ["ignore", "ignore", "ignore", "ipc", "pipe"],
   });
-  setNiceness(child, NICENESS);
   const pipe = child.stdio[MESSAGES_FD] as Socket; // the types do not say that a "pipe" is one
   child.on("error", () => undefined); // reported as `lost`; without a listener it would end the host
   pipe.on("error", () => undefined); // likewise
@@ -73,10 +76,19 @@ export function lowerPriority(child: Child, owner: string): void {
 }
 
 function setNiceness({ pid }: ChildProcess, niceness: number): void {
+  for (const thread of pid === undefined ? [] : threadsOf(pid)) {
+    try {
+      setPriority(thread, niceness);
+    } catch {} // it has just ended
+  }
+}
+
+/** On Linux each thread has a niceness of its own; those of V8 and the watchdog are there before the first request. */
+function threadsOf(pid: number): number[] {
   try {
-    if (pid !== undefined) setPriority(pid, niceness);
+    return readdirSync(`/proc/${pid}/task`).map(Number);
   } catch {
-    return; // it has just ended
+    return [pid]; // it has just ended, or this is not Linux
   }
 }
 
@@ -132,6 +144,7 @@ export async function untilReady(child: Child): Promise<void> {
   );
   try {
     await Promise.race([nextMessage(child), late.promise]);
+    setNiceness(child.process, NICENESS);
   } finally {
     watch.stop();
   }

@@ -7,7 +7,10 @@ import { isFinal } from "../store/job-state.ts";
 import type { RagDeps } from "./deps.ts";
 import { indexDocument } from "./index-document.ts";
 
-type RemoveDeps = Pick<RagDeps, "store" | "jobs">;
+type RemoveDeps = Pick<RagDeps, "store" | "jobs" | "pace">;
+
+/** Longest wait of a removal for its tenant's turn, in ms; then it is left to the sweep. */
+const TURN_TIMEOUT_MS = 10_000;
 
 const LOST = toErrorView(new AppError("internal", "The document was not indexed: its job was lost."));
 
@@ -59,7 +62,8 @@ function isUnknownToClients({ _id, source, lastVersion }: DocumentRecord, job: J
 
 /**
  * Removes a document. It is hidden first, so that a running job cannot publish it. Then its job is cancelled, and its chunks
- * and source are removed. The record goes last, once no job can write any more; else the sweep removes it later.
+ * and source are removed, one document of a tenant at a time where it removes many while others work here. The record goes
+ * last, once no job can write any more; else the sweep removes it later.
  * @throws AppError `not_found`
  */
 export async function removeDocument(deps: RemoveDeps, tenantId: string, documentId: string): Promise<void> {
@@ -67,7 +71,11 @@ export async function removeDocument(deps: RemoveDeps, tenantId: string, documen
   if (!document) throw notFound("document");
   const job = await unlessOver(deps.jobs.get(tenantId, document.jobId));
   if (job && !isFinal(job.status)) await unlessOver(deps.jobs.cancel(tenantId, job._id));
-  await dropDeleted(deps, document);
+  const inTime = AbortSignal.timeout(TURN_TIMEOUT_MS);
+  const removal = deps.pace.share(tenantId, inTime, () => dropDeleted(deps, document));
+  await removal.catch((error: unknown) => {
+    if (error !== inTime.reason) throw error;
+  });
 }
 
 /** Documents that one call for those of a file comes to. */

@@ -49,8 +49,8 @@ export type RemovedChunks = { documentId: string; version?: number; before?: num
  * Chunks of one command. The embedded store indexes a few in a ms and does nothing else meanwhile, and no document may
  * hold up the calls of others for long. A small document, whose chunks are live at once, is mostly one command.
  */
-const WRITTEN_AT_ONCE = { live: 64, hidden: 32 };
-const CHANGED_AT_ONCE = 40;
+const WRITTEN_AT_ONCE = { live: 32, hidden: 16 };
+const CHANGED_AT_ONCE = 20;
 /** Commands at once for one batch: the store works on one while the next is on its way. */
 const WRITES_IN_FLIGHT = 2;
 

@@ -7,6 +7,8 @@ export type SourcePiece = TenantDocument & { documentId: string; n: number; data
 
 /** Small enough that writing one holds up nobody else in the embedded store. */
 const PIECE_BYTES = 256 << 10;
+/** Pieces of one reply: the embedded store needs some ten milliseconds for one of 2 MB, and serves nobody else meanwhile. */
+const PIECES_AT_ONCE = 2;
 
 export const sourceCollection = defineCollection<SourcePiece>({
   name: "sources",
@@ -30,7 +32,7 @@ export function makeSourceStore(db: Db) {
     /** The bytes in a buffer of their own; null when there are none. */
     async read(tenantId: string, documentId: string): Promise<Buffer | null> {
       const parts: Uint8Array[] = [];
-      const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(8);
+      const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(PIECES_AT_ONCE);
       for await (const { data } of cursor) parts.push(data.value());
       return parts.length === 0 ? null : Buffer.concat(parts);
     },

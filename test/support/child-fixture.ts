@@ -1,3 +1,4 @@
+import { getPriority } from "node:os";
 import { AppError } from "../../src/errors.ts";
 import { isChild, serveRequests } from "../../src/isolation/serve-requests.ts";
 
@@ -18,11 +19,13 @@ export type Order = {
     | "wait"
     | "start-and-spin"
     | "start-and-wait"
+    | "start-priority"
     | "pid";
   to?: number;
 };
 
 const kept: unknown[] = [];
+const startPriority = getPriority();
 
 const sleep = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
@@ -62,6 +65,7 @@ const acts: Record<Order["act"], (send: (part: unknown) => void, to: number) => 
     sleep(to);
     send("waited");
   },
+  "start-priority": (send) => send(startPriority),
   pid: (send) => send(process.pid),
   "fill-pipe": (send, to) => {
     for (let n = 0; n < to; n += 1) send(Buffer.alloc(1 << 17, 1));

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { DelayedError, UnrecoverableError } from "bullmq";
+import { makePace } from "../../src/isolation/pace.ts";
 import type { QueueDefinition } from "../../src/jobs/queues.ts";
 import type { Platform } from "../../src/platform.ts";
 import type { ShellDeps } from "../../workers/hold-lease.ts";
-import { makePace } from "../../workers/pace.ts";
 import { makeProcessor } from "../../workers/run-job.ts";
 
 /** What BullMQ is left with: a job that has ended, one with a reason for its failure, or when to look at it again, in ms. */

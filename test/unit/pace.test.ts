@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 import { expect } from "chai";
-import { makePace } from "../../workers/pace.ts";
+import { makePace } from "../../src/isolation/pace.ts";
 
-describe("the pace of a worker", () => {
+describe("the pace of a process", () => {
   const { signal } = new AbortController();
   let now: number;
   let pace: ReturnType<typeof makePace>;

@@ -1,26 +1,27 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { makeEffort } from "../src/isolation/effort.ts";
-import { makeShares } from "../src/isolation/shares.ts";
+import { makeEffort } from "./effort.ts";
+import { makeShares } from "./shares.ts";
 
-/** How long after the begin of its last job a tenant counts as one that works here, in ms. */
+/** How long after the begin of its last work a tenant counts as one that works here, in ms. */
 const PRESENT_MS = 5_000;
 /** Longest pause after one part of a tenant's bulk work, in ms. */
 const MAX_PAUSE_MS = 1_000;
 
 export type Pace = ReturnType<typeof makePace>;
 
-/** Keeps one tenant's bulk work from taking all that a worker and its store can do while jobs of others run here. */
+/** Keeps one tenant's bulk work from taking all that a process and its store can do while others work here. */
 export function makePace(now: () => number = () => performance.now()) {
   const effort = makeEffort(now);
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
-  const begunAt = new Map<string, number>();
+  /** Who began last, and who before: of two different tenants one is another than any third. */
+  let recent: { tenantId: string; at: number }[] = [];
   const hasOthers = (tenantId: string) =>
-    begunAt.entries().some(([other, at]) => other !== tenantId && now() - at < PRESENT_MS);
+    recent.some((other) => other.tenantId !== tenantId && now() - other.at < PRESENT_MS);
   return {
-    /** Notes that a job of the tenant begins. */
+    /** Notes that work of the tenant begins. */
     begins(tenantId: string): void {
-      for (const [other, at] of begunAt) if (now() - at >= PRESENT_MS) begunAt.delete(other);
-      begunAt.set(tenantId, now());
+      const before = recent.find((other) => other.tenantId !== tenantId);
+      recent = [{ tenantId, at: now() }, ...(before ? [before] : [])];
     },
     /**
      * Runs one part of a tenant's work. Of a tenant that did much of late, while others work here, one part runs at a time, and

@@ -132,9 +132,9 @@ function speak({ state }: ApiContext, dialect: RouteDialect): void {
 function withIgnored(ctx: ApiContext, reply: Reply): Reply {
   const { ignored: _ignored } = ctx.state;
   if (_ignored === undefined || "events" in reply || ctx.get("x-svc-debug") !== "true") return reply;
-  const { body } = reply;
+  const { body, text: _text, ...rest } = reply;
   if (typeof body !== "object" || body === null || Array.isArray(body)) return reply;
-  return { ...reply, body: { ...body, _ignored } };
+  return { ...rest, body: { ...body, _ignored } };
 }
 
 /** Why a request is not admitted; undefined when it is. */

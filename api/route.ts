@@ -26,7 +26,8 @@ export type ResponseDeclaration = {
 /** The limits of JSON bodies; see `bodyLimits` of api/read-input.ts. */
 export type BodyLimit = "json" | "content" | "tools" | "settings";
 
-export type JsonReply = { status: number; body?: unknown; headers?: Record<string, string> };
+/** `text`: the JSON of `body`, where it was made already. */
+export type JsonReply = { status: number; body?: unknown; text?: string; headers?: Record<string, string> };
 
 /** One server-sent event. A string is sent as it is, anything else as JSON. */
 export type SseMessage = { id?: number | string; event?: string; data: unknown };

@@ -162,8 +162,8 @@ function fingerprint(key: string, call: string): string {
   return createHmac("sha256", key).update(call).digest("hex");
 }
 
-function toStored({ status, headers = {}, body }: JsonReply, ignored: readonly string[]): StoredReply {
-  const text = typeof body === "string" ? body : JSON.stringify(body); // a string is sent as it is
+function toStored({ status, headers = {}, body, text: made }: JsonReply, ignored: readonly string[]): StoredReply {
+  const text = made ?? (typeof body === "string" ? body : JSON.stringify(body)); // a string is sent as it is
   return { status, headers, body: body === undefined ? null : text, ignored };
 }
 

@@ -10,6 +10,7 @@ import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from 
 import { closeResponse } from "./close-response.ts";
 import { type DraftDeps, makeDrafts } from "./drafts.ts";
 import { followEvents } from "./follow-events.ts";
+import { type InputFiles, withFiles } from "./input-files.ts";
 import { toInputItemId } from "./item-ids.ts";
 import { type Conversation, parseItems, recall, toolItems } from "./recall.ts";
 import { readResponse } from "./records.ts";
@@ -49,6 +50,9 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
     /** See `recall`. */
     recall: (asked: Parameters<typeof recall>[1]) =>
       recall({ store: responses, maxBytes: config.maxConversationBytes }, asked),
+    /** See `withFiles`. */
+    withFiles: <B extends Pick<ResponsesBody, "input">>(files: InputFiles, body: B) =>
+      withFiles(files, { body, maxBytes: config.maxConversationBytes }),
     /**
      * Prepares to store the response to a conversation, before a model is called; the result does it. See `makeDrafts`.
      * @throws AppError `request_too_large`; `quota_exceeded` when the tenant stores too much.

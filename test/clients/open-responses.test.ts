@@ -1,11 +1,9 @@
 import { expect } from "chai";
 import type { z } from "zod";
 import type { Behaviour } from "../support/fake-provider/behaviour.ts";
-import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
-import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pictureOf } from "../support/media.ts";
 import { eventShape, responseShape, type ShapedResponse } from "../support/open-responses.ts";
-import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { type ProviderPlatform, startProviderPlatform } from "../support/provider-platform.ts";
 
 const offline = "switchyard-offline";
 /** Models by how they are reached. */
@@ -152,29 +150,24 @@ function shaped<S extends z.ZodType>(shape: S, value: unknown): z.output<S> {
 
 describe("the specification Open Responses", function () {
   this.timeout(60_000);
-  let upstream: FakeProvider;
-  let test: TestPlatform;
-  let client: ApiClient;
+  let harness: ProviderPlatform;
   before(async () => {
-    upstream = await startFakeProvider();
-    const env = {
-      OPENAI_API_KEY: "sk-platform-openai-0123456789",
-      OPENAI_BASE_URL: upstream.url,
-      ANTHROPIC_API_KEY: "sk-ant-platform-0123456789",
-      ANTHROPIC_BASE_URL: upstream.origin,
-    };
-    test = await startPlatform({ workers: false, env });
-    client = makeClient({ url: test.url, key: test.keys.member });
+    harness = await startProviderPlatform(
+      ({ origin, url }) => ({
+        OPENAI_API_KEY: "sk-platform-openai-0123456789",
+        OPENAI_BASE_URL: url,
+        ANTHROPIC_API_KEY: "sk-ant-platform-0123456789",
+        ANTHROPIC_BASE_URL: origin,
+      }),
+      { workers: false },
+    );
   });
-  beforeEach(() => upstream.reset());
-  after(async () => {
-    await test.close();
-    await upstream.close();
-  });
+  beforeEach(() => harness.upstream.reset());
+  after(() => harness.close());
 
   /** The events of a stream, each of the specified shape, named after its type, numbered from 0. */
   async function stream(body: object) {
-    const { status, headers, events } = await client.events("POST", "/v1/responses", { body });
+    const { status, headers, events } = await harness.client.events("POST", "/v1/responses", { body });
     expect([status, headers.get("content-type")]).to.deep.equal([200, "text/event-stream; charset=utf-8"]);
     const all = await Array.fromAsync(events);
     for (const [place, { event, id, data }] of all.entries()) {
@@ -189,8 +182,8 @@ describe("the specification Open Responses", function () {
     describe(`on ${kind}`, () => {
       for (const [name, { body, said, sent = [], check }] of Object.entries(cases)) {
         it(`${name}, as JSON and as a stream`, async () => {
-          if (said) upstream.next(said, said);
-          const response = await client.post("/v1/responses", { model, ...body });
+          if (said) harness.upstream.next(said, said);
+          const response = await harness.client.post("/v1/responses", { model, ...body });
           expect([response.status, response.headers.get("content-type")], response.text).to.deep.equal([
             200,
             "application/json; charset=utf-8",
@@ -204,8 +197,8 @@ describe("the specification Open Responses", function () {
           check(shaped(responseShape, end.response), { isOffline });
           expectLifecycle(events);
           if (isOffline) return;
-          expect(upstream.requests).to.have.lengthOf(2);
-          for (const { body: request } of upstream.requests)
+          expect(harness.upstream.requests).to.have.lengthOf(2);
+          for (const { body: request } of harness.upstream.requests)
             for (const part of sent) expect(JSON.stringify(request)).to.include(JSON.stringify(part).slice(1, -1));
         });
       }
@@ -214,9 +207,9 @@ describe("the specification Open Responses", function () {
 
   it("a response that is cut, and one that fails after it began", async () => {
     const pieces = ["Half ", "of it"];
-    upstream.next({ pieces, finishReason: "length" }, { pieces, fault: { type: "cut", afterPieces: 1 } });
+    harness.upstream.next({ pieces, finishReason: "length" }, { pieces, fault: { type: "cut", afterPieces: 1 } });
     const model = models["OpenAI's chat completions"];
-    const cut = shaped(responseShape, (await client.post("/v1/responses", { model, input: "Count." })).body);
+    const cut = shaped(responseShape, (await harness.client.post("/v1/responses", { model, input: "Count." })).body);
     expect([cut.status, cut.incomplete_details]).to.deep.equal(["incomplete", { reason: "max_output_tokens" }]);
     expect(cut.output.at(-1)).to.include({ status: "incomplete" });
     const failed = (await stream({ model, input: "Count.", stream: true })).at(-1);

@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
-import { type ApiClient, makeClient } from "../support/http-client.ts";
-import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { makeClient } from "../support/http-client.ts";
+import { type ProviderPlatform, startProviderPlatform } from "../support/provider-platform.ts";
 
 const names = ["find", "book", "cancel"];
 const ofChat = (name: string) => ({ type: "function", function: { name } });
@@ -46,41 +45,34 @@ const servers: Record<string, (mode: Mode) => { tools: unknown; tool_choice: unk
 
 describe("allowed tools", function () {
   this.timeout(60_000);
-  let upstream: FakeProvider;
-  let test: TestPlatform;
-  let client: ApiClient;
+  let harness: ProviderPlatform;
   before(async () => {
-    upstream = await startFakeProvider();
-    const env = {
+    harness = await startProviderPlatform(({ origin, url }) => ({
       OPENAI_API_KEY: "sk-platform-0123456789abcdef",
-      OPENAI_BASE_URL: upstream.url,
+      OPENAI_BASE_URL: url,
       ANTHROPIC_API_KEY: "sk-ant-platform-0123456789",
-      ANTHROPIC_BASE_URL: upstream.origin,
-      EDGE_BASE_URL: upstream.url,
+      ANTHROPIC_BASE_URL: origin,
+      EDGE_BASE_URL: url,
       EDGE_MODEL: "small",
-      FETCH_ALLOW_ORIGINS: upstream.origin,
-    };
-    test = await startPlatform({ env });
-    client = makeClient({ url: test.url, key: test.keys.member });
+      FETCH_ALLOW_ORIGINS: origin,
+    }));
+    const { test, upstream } = harness;
     const model = { id: "lab-1", type: "chat", contextWindow: 9_000, inputUsdPerMTok: 1, outputUsdPerMTok: 1 };
     const custom = { baseUrl: upstream.url, key: "sk-lab-0123456789", wire: "openai-responses", models: [model] };
     const admin = makeClient({ url: test.url, key: test.keys.admin });
     expect((await admin.request("PUT", "/ai/providers/custom/lab", { body: custom })).status).to.equal(200);
   });
-  beforeEach(() => upstream.reset());
-  after(async () => {
-    await test.close();
-    await upstream.close();
-  });
+  beforeEach(() => harness.upstream.reset());
+  after(() => harness.close());
 
   const sent = () => {
-    const body = upstream.requests.at(-1)?.body;
+    const body = harness.upstream.requests.at(-1)?.body;
     return { tools: body?.tools, tool_choice: body?.tool_choice };
   };
   const ask = (path: string, body: object) => {
     const about =
       path === "/v1/responses" ? { input: "Find it." } : { messages: [{ role: "user", content: "Find it." }] };
-    return client.post(path, { ...about, ...body });
+    return harness.client.post(path, { ...about, ...body });
   };
 
   for (const [model, expected] of Object.entries(servers)) {
@@ -150,24 +142,18 @@ describe("allowed tools", function () {
       const { status, at, text } = await ask(path, { model: "small", tools, tool_choice });
       expect([status, at("error.param")], text).to.deep.equal([400, param]);
     }
-    expect(upstream.requests).to.have.lengthOf(0);
+    expect(harness.upstream.requests).to.have.lengthOf(0);
   });
 });
 
 describe("many tools", function () {
   this.timeout(60_000);
-  let upstream: FakeProvider;
-  let test: TestPlatform;
-  let client: ApiClient;
+  let harness: ProviderPlatform;
   before(async () => {
-    upstream = await startFakeProvider();
-    test = await startPlatform({ workers: false, env: { EDGE_BASE_URL: upstream.url, EDGE_MODEL: "small" } });
-    client = makeClient({ url: test.url, key: test.keys.member });
+    const envOf = ({ url }: { url: string }) => ({ EDGE_BASE_URL: url, EDGE_MODEL: "small" });
+    harness = await startProviderPlatform(envOf, { workers: false });
   });
-  after(async () => {
-    await test.close();
-    await upstream.close();
-  });
+  after(() => harness.close());
 
   const many = (count: number, toTool: (name: string) => object) =>
     Array.from({ length: count }, (_, n) => toTool(`tool_${n}`));
@@ -181,10 +167,10 @@ describe("many tools", function () {
   ];
   for (const [path, toTool, body] of bodies) {
     it(`${path} takes 1,024 of them, and names the field of one more`, async () => {
-      const response = await client.post(path, { model: "small", ...body, tools: many(1_024, toTool) });
+      const response = await harness.client.post(path, { model: "small", ...body, tools: many(1_024, toTool) });
       expect(response.status, response.text.slice(0, 500)).to.equal(200);
-      expect(upstream.requests.at(-1)?.body.tools).to.have.lengthOf(1_024);
-      const refused = await client.post(path, { model: "small", ...body, tools: many(1_025, toTool) });
+      expect(harness.upstream.requests.at(-1)?.body.tools).to.have.lengthOf(1_024);
+      const refused = await harness.client.post(path, { model: "small", ...body, tools: many(1_025, toTool) });
       expect(refused.status).to.equal(400);
       expect(refused.string("error.message")).to.match(/^tools /);
     });
@@ -192,14 +178,14 @@ describe("many tools", function () {
 
   it("counts those of groups and of the input together", async () => {
     const group = (name: string) => ({ type: "namespace", name, tools: many(600, ofResponses) });
-    const one = await client.post("/v1/responses", { model: "small", input, tools: [group("a")] });
+    const one = await harness.client.post("/v1/responses", { model: "small", input, tools: [group("a")] });
     expect(one.status, one.text.slice(0, 500)).to.equal(200);
     const inInput = [{ type: "additional_tools", tools: [group("b")] }, ...messages];
     for (const body of [
       { input, tools: [group("a"), group("b")] },
       { input: inInput, tools: [group("a")] },
     ]) {
-      const { status, at } = await client.post("/v1/responses", { model: "small", ...body });
+      const { status, at } = await harness.client.post("/v1/responses", { model: "small", ...body });
       expect([status, at("error.param")]).to.deep.equal([400, "tools"]);
     }
   });

@@ -184,10 +184,10 @@ describe("responses in the background", function () {
   it("end incomplete at the limit of tokens", async () => {
     upstream.next({ finishReason: "length" });
     const { id } = await begin({ stream: false });
-    expect(await ended(id)).to.deep.include({
-      status: "incomplete",
-      incomplete_details: { reason: "max_output_tokens" },
-    });
+    const response = await ended(id);
+    expect(response).to.deep.include({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
+    expect(response.output).to.have.lengthOf(1);
+    expect(response.output[0]).to.include({ type: "message", status: "incomplete" });
   });
 
   it("go on numbering their events when an attempt was cut, so that the official client still gathers them", async () => {

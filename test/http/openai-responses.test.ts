@@ -1,11 +1,9 @@
 import { expect } from "chai";
 import OpenAI from "openai";
 import type { FakeUsage } from "../support/fake-provider/behaviour.ts";
-import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
-import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { linkedPdf, linkedPicture, pdf, pictureOf } from "../support/media.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { type ProviderPlatform, startProviderPlatform } from "../support/provider-platform.ts";
 
 const model = "gpt-6-astra";
 const tools = [{ type: "function", function: { name: "find", parameters: { type: "object" } } }];
@@ -35,52 +33,51 @@ type Turn = { tool_calls?: object[]; reasoning_details?: object[]; content?: str
 
 describe("OpenAI's Responses API behind a chat", function () {
   this.timeout(60_000);
-  let upstream: FakeProvider;
-  let test: TestPlatform;
-  let client: ApiClient;
+  let harness: ProviderPlatform;
   before(async () => {
-    upstream = await startFakeProvider();
-    const env = { OPENAI_API_KEY: "sk-platform-0123456789abcdef", OPENAI_BASE_URL: upstream.url };
-    test = await startPlatform({ env });
-    client = makeClient({ url: test.url, key: test.keys.member });
+    harness = await startProviderPlatform(({ url }) => ({
+      OPENAI_API_KEY: "sk-platform-0123456789abcdef",
+      OPENAI_BASE_URL: url,
+    }));
   });
-  beforeEach(() => upstream.reset());
-  after(async () => {
-    await test.close();
-    await upstream.close();
-  });
+  beforeEach(() => harness.upstream.reset());
+  after(() => harness.close());
 
   it("reports the tokens that were thought, of either wire format that has them", async () => {
     const usage = { prompt_tokens: 11, completion_tokens: 40, reasoning_tokens: 32 };
     for (const withTools of [true, false]) {
       const name = `tools: ${withTools}`; // with tools it is asked by its Responses API, else by chat completions
-      upstream.next({ usage }, { usage }, { usage }, { usage: { ...usage, reasoning_tokens: 41 } });
+      harness.upstream.next({ usage }, { usage }, { usage }, { usage: { ...usage, reasoning_tokens: 41 } });
       const ask = (stream: boolean) => {
         const functions = withTools ? { tools: tools.map(({ type, function: one }) => ({ type, ...one })) } : {};
         return { model, input: "What does a lease protect?", stream, ...functions };
       };
-      const response = await client.post("/v1/responses", ask(false));
+      const response = await harness.client.post("/v1/responses", ask(false));
       expect(response.at("usage.output_tokens_details.reasoning_tokens"), name).to.equal(32);
-      const { events } = await client.events("POST", "/v1/responses", { body: ask(true) });
+      const { events } = await harness.client.events("POST", "/v1/responses", { body: ask(true) });
       const end = Object((await Array.fromAsync(events)).at(-1)?.data).response;
       expect(end.usage.output_tokens_details.reasoning_tokens, name).to.equal(32);
       const messages = [user("What does a lease protect?")];
-      const chat = await client.post("/v1/chat/completions", { model, messages, ...(withTools ? { tools } : {}) });
+      const chat = await harness.client.post("/v1/chat/completions", {
+        model,
+        messages,
+        ...(withTools ? { tools } : {}),
+      });
       expect(chat.at("usage.completion_tokens_details"), name).to.deep.equal({ reasoning_tokens: 32 });
-      const wrong = await client.post("/v1/responses", ask(false));
+      const wrong = await harness.client.post("/v1/responses", ask(false));
       expect(wrong.at("usage.output_tokens_details.reasoning_tokens"), "more than all").to.equal(0);
     }
-    expect(new Set(upstream.requests.map(({ path }) => path)).size, "both formats").to.equal(2);
+    expect(new Set(harness.upstream.requests.map(({ path }) => path)).size, "both formats").to.equal(2);
   });
 
   /** An assistant's turn as a client of OpenAI's API puts it together, from JSON or from a stream's deltas. */
   const jsonTurn = (path: string) => async (messages: object[]) => {
-    const response = await client.post(path, { model, tools, messages });
+    const response = await harness.client.post(path, { model, tools, messages });
     expect(response.status, response.text).to.equal(200);
     return response.at("choices[0].message") as Turn; // the client checked the shape
   };
   const streamedTurn = async (messages: object[]): Promise<Turn> => {
-    const openai = new OpenAI({ baseURL: `${test.url}/v1`, apiKey: test.keys.member, maxRetries: 0 });
+    const openai = new OpenAI({ baseURL: `${harness.test.url}/v1`, apiKey: harness.test.keys.member, maxRetries: 0 });
     const params = { model, tools, messages, stream: true } as unknown as OpenAI.ChatCompletionCreateParamsStreaming;
     const turn = {
       content: "",
@@ -111,7 +108,7 @@ describe("OpenAI's Responses API behind a chat", function () {
       const expected: object[] = [user("find it")];
       for (const n of [1, 2, 3]) {
         const reasoningItems = [reasoningItem(n), reasoningItem(n + 10)];
-        upstream.next({ reasoningItems, pieces: ["Let me ", "look."], toolCalls: [callOf(n)] });
+        harness.upstream.next({ reasoningItems, pieces: ["Let me ", "look."], toolCalls: [callOf(n)] });
         const turn = await ask(messages);
         messages.push({ role: "assistant", ...turn }, { role: "tool", tool_call_id: `call_${n}`, content: "nothing" });
         expected.push(
@@ -122,25 +119,25 @@ describe("OpenAI's Responses API behind a chat", function () {
         );
       }
       await ask(messages);
-      expect(upstream.requests.map(({ path }) => path)).to.deep.equal(Array(4).fill("/v1/responses"));
-      expect(JSON.stringify(upstream.requests[3]?.body.input)).to.equal(JSON.stringify(expected));
+      expect(harness.upstream.requests.map(({ path }) => path)).to.deep.equal(Array(4).fill("/v1/responses"));
+      expect(JSON.stringify(harness.upstream.requests[3]?.body.input)).to.equal(JSON.stringify(expected));
     });
   }
 
   it("goes back with its reasoning also where no tool is asked for", async () => {
-    upstream.next({ reasoningItems: [reasoningItem(1)], toolCalls: [callOf(1)] });
+    harness.upstream.next({ reasoningItems: [reasoningItem(1)], toolCalls: [callOf(1)] });
     const turn = await jsonTurn("/ai/chat")([user("find it")]);
     const result = { role: "tool", tool_call_id: "call_1", content: "nothing" };
     const messages = [user("find it"), { role: "assistant", ...turn }, result, user("Thanks. And now?")];
-    expect((await client.post("/ai/chat", { model, messages })).status).to.equal(200);
-    expect(upstream.requests[1]?.path).to.equal("/v1/responses");
+    expect((await harness.client.post("/ai/chat", { model, messages })).status).to.equal(200);
+    expect(harness.upstream.requests[1]?.path).to.equal("/v1/responses");
     // Models that cannot reason refuse it, by either API.
     const file = user([{ type: "file", file: { file_url: linkedPdf } }]);
     for (const more of [[], [file]])
-      expect((await client.post("/ai/chat", { model: "gpt-4.1", messages: [...messages, ...more] })).status).to.equal(
-        200,
-      );
-    const paths = upstream.requests.slice(2).map(({ path }) => path);
+      expect(
+        (await harness.client.post("/ai/chat", { model: "gpt-4.1", messages: [...messages, ...more] })).status,
+      ).to.equal(200);
+    const paths = harness.upstream.requests.slice(2).map(({ path }) => path);
     expect(paths).to.deep.equal(["/v1/chat/completions", "/v1/responses"]);
   });
 
@@ -159,36 +156,39 @@ describe("OpenAI's Responses API behind a chat", function () {
       arguments: `{"expression":"${turn} + 0"}`,
     });
     for (const turn of turns) {
-      if (turn === 5) upstream.next({ status: 503 });
-      upstream.next({ reasoningItems: [reasoningItem(turn)], toolCalls: [call(turn)], usage: usageOf(turn) });
+      if (turn === 5) harness.upstream.next({ status: 503 });
+      harness.upstream.next({ reasoningItems: [reasoningItem(turn)], toolCalls: [call(turn)], usage: usageOf(turn) });
     }
-    upstream.next({ pieces: ["Nine berths."], usage: usageOf(10) });
+    harness.upstream.next({ pieces: ["Nine berths."], usage: usageOf(10) });
     const agent = { name: "Harbour", model, systemPrompt: "You count berths.", tools: [{ type: "calculator" }] };
-    const agentId = (await client.post("/agents", agent)).string("agentId");
-    const begun = await client.post(`/agents/${agentId}/run`, { input: "How many berths are there?" });
+    const agentId = (await harness.client.post("/agents", agent)).string("agentId");
+    const begun = await harness.client.post(`/agents/${agentId}/run`, { input: "How many berths are there?" });
     const path = `/agents/${agentId}/runs/${begun.string("runId")}`;
     const readEnded = async () => {
-      const read = await client.get(path);
+      const read = await harness.client.get(path);
       return read.at("finishedAt") === undefined ? null : read;
     };
     const run = await pollUntil(readEnded, { timeoutMs: 30_000, what: "the end of the run" });
     expect([run.at("status"), run.at("finalOutput")]).to.deep.equal(["completed", "Nine berths."]);
     expect(run.at("steps")).to.have.length(10);
 
-    const keys = upstream.requests.map(({ body }) => body.prompt_cache_key);
+    const keys = harness.upstream.requests.map(({ body }) => body.prompt_cache_key);
     expect(keys).to.deep.equal(Array(11).fill(run.string("runId")));
-    const reasoning = [upstream.requests.at(-1)?.body.input ?? []]
+    const reasoning = [harness.upstream.requests.at(-1)?.body.input ?? []]
       .flat()
       .filter((item) => typeof item === "object" && item.type === "reasoning")
       .map((item) => JSON.stringify(item));
     expect(reasoning).to.deep.equal(turns.map((turn) => JSON.stringify(reasoningItem(turn))));
 
-    const charges = upstream.requests.map(({ served }) => chargeOf(served)).filter((charge) => charge > 0);
+    const charges = harness.upstream.requests.map(({ served }) => chargeOf(served)).filter((charge) => charge > 0);
     const invoice = charges.reduce((sum, charge) => sum + charge, 0);
     expect(charges).to.have.length(10);
     expect(Math.round(Number(run.at("costUsd")) * 1e9)).to.equal(invoice);
-    await test.platform.gateway.flush();
-    const spent = (await client.get("/usage?groupBy=surface")).at("data") as { surface: string; costUsd: number }[];
+    await harness.test.platform.gateway.flush();
+    const spent = (await harness.client.get("/usage?groupBy=surface")).at("data") as {
+      surface: string;
+      costUsd: number;
+    }[];
     const byAgents = spent.find(({ surface }) => surface === "agents");
     expect(Math.round(Number(byAgents?.costUsd) * 1e9)).to.equal(invoice);
   });
@@ -205,9 +205,9 @@ describe("OpenAI's Responses API behind a chat", function () {
     const called = { id: "call_1", type: "function", function: { name: "find", arguments: "{}" } };
     const result = { role: "tool", tool_call_id: "call_1", content: [content[0], content[1]] };
     const messages = [user(content), { role: "assistant", content: null, tool_calls: [called] }, result];
-    const response = await client.post("/ai/chat", { model: "gpt-4.1", messages });
+    const response = await harness.client.post("/ai/chat", { model: "gpt-4.1", messages });
     expect(response.status, response.text).to.equal(200);
-    expect(upstream.requests[0]?.body).to.deep.equal({
+    expect(harness.upstream.requests[0]?.body).to.deep.equal({
       model: "gpt-4.1",
       input: [
         user([
@@ -230,11 +230,11 @@ describe("OpenAI's Responses API behind a chat", function () {
       store: false,
     });
     const streamed = { model: "gpt-4.1", messages, stream: true };
-    await Array.fromAsync((await client.events("POST", "/ai/chat", { body: streamed })).events);
-    expect(upstream.requests[1]?.body).to.deep.equal({ ...upstream.requests[0]?.body, stream: true });
-    upstream.reset();
+    await Array.fromAsync((await harness.client.events("POST", "/ai/chat", { body: streamed })).events);
+    expect(harness.upstream.requests[1]?.body).to.deep.equal({ ...harness.upstream.requests[0]?.body, stream: true });
+    harness.upstream.reset();
     const local = [user(content.slice(0, 4))];
-    expect((await client.post("/ai/chat", { model: "gpt-4.1", messages: local })).status).to.equal(200);
-    expect(upstream.requests[0]?.path, "what Chat Completions can do").to.equal("/v1/chat/completions");
+    expect((await harness.client.post("/ai/chat", { model: "gpt-4.1", messages: local })).status).to.equal(200);
+    expect(harness.upstream.requests[0]?.path, "what Chat Completions can do").to.equal("/v1/chat/completions");
   });
 });

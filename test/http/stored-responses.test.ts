@@ -79,6 +79,18 @@ describe("stored responses", () => {
     expect(read).to.deep.equal(last.response);
   });
 
+  it("reach their caller with the names of ignored fields, and again byte for byte by their idempotency key", async () => {
+    const headers = { "x-svc-debug": "true", "idempotency-key": "stored-1" };
+    const ask = () => client.post(path, { model, input: "Hello.", unknown: 1 }, { headers });
+    const made = await ask();
+    expect(made.at("_ignored")).to.deep.equal(["unknown"]);
+    const { _ignored, ...read } = made.body as Record<string, unknown>;
+    expect((await client.get(`${path}/${made.string("id")}`)).body).to.deep.equal(read);
+    expect((await ask()).text).to.equal(made.text);
+    const plain = () => client.post(path, { model, input: "Hello." }, { headers: { "idempotency-key": "stored-2" } });
+    expect((await plain()).text).to.equal((await plain()).text);
+  });
+
   it("keep reasoning for their conversation, and show it to those who ask", async () => {
     upstreams.anthropic.next(turn);
     const made = await create({ input: "Hello.", tools });
@@ -127,14 +139,15 @@ describe("stored responses", () => {
     const listed = await client.get(`${path}/${made.string("id")}/input_items`);
     const ids = [listed.string("data[0].id"), ...(made.at("output") as Item[]).map(({ id }) => id)];
     const answer = { type: "function_call_output", call_id: call.id, output: "Found." };
-    const references = ids.map((id) => ({ type: "item_reference", id }));
+    const types = [{}, { type: null }, { type: "item_reference" }]; // a client may leave the type out
+    const references = ids.map((id, n) => ({ ...types[n % types.length], id }));
     const next = await create({ input: [...references, answer], tools });
     const [user, assistant] = sentTo("anthropic");
     expect(user).to.deep.equal(["user", "Where is it?"]);
     expect(assistant).to.deep.equal(["assistant", "thinking,text,tool_use"]);
     const items = await openai.responses.inputItems.list(next.string("id"), { order: "asc" });
-    const types = ["message", "reasoning", "message", "function_call", "function_call_output"];
-    expect(items.data.map(({ type }) => type)).to.deep.equal(types);
+    const kept = ["message", "reasoning", "message", "function_call", "function_call_output"];
+    expect(items.data.map(({ type }) => type)).to.deep.equal(kept);
   });
 
   it("list the items of their own input, page by page, in both orders", async () => {

@@ -4,10 +4,11 @@ import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { toOwnName, withOwnName } from "../../../src/gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../../../src/gateway/responses/request.ts";
 import { type ResponsesBody, responsesBodySchema } from "../../../src/gateway/responses/request-schemas.ts";
-import { beginResponse, toResponse } from "../../../src/gateway/responses/response.ts";
+import { beginResponse, type MadeResponse, toResponse } from "../../../src/gateway/responses/response.ts";
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { makeResponseStream } from "../../../src/gateway/responses/stream.ts";
 import type { SearchedChat } from "../../../src/responses/file-search/searching-chat.ts";
+import { refersToFiles } from "../../../src/responses/input-files.ts";
 import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
 import { toStoredCaller } from "../../../src/tenancy/roles.ts";
 import { reserveJob, withCallback } from "../../prefer.ts";
@@ -49,11 +50,13 @@ export const openAiResponseRoutes = [
       const { request, places } = fromResponsesBody(body, withoutReferences(body));
       withOwnNames(places, () => chat.screen(request));
     },
-    async handler(input) {
+    async handler(given) {
+      const input = refersToFiles(given.body) ? { ...given, body: await readFiles(given) } : given;
       const { body, platform } = input;
       const { tenantId } = input.caller;
       const conversation = refersToStored(body) ? await recall(input) : newConversation(body);
-      const { searched, places } = await readRequest(input, conversation);
+      const asking = toGatewayCaller(input, SURFACE);
+      const { searched, places } = await readRequest(input, asking, conversation);
       // Nothing of a regulated profile's chats is kept but their answers, and those by their runs.
       const isRegulated = platform.chat.isRegulated(body.model);
       const isStored = body.store !== false && !isRegulated;
@@ -61,21 +64,20 @@ export const openAiResponseRoutes = [
       if (body.background === true) return makeInBackground(input, { searched, places, conversation, isRegulated });
       if (body.callback) throw invalidRequest("callback", "callback: only a response in the background has one.");
       const store = isStored ? await platform.responses.prepare(tenantId, conversation) : undefined;
-      const keep = async (made: ReturnType<typeof toResponse>) => {
-        const response = (await store?.(made)) ?? made.response;
-        if (response.store !== isStored && body.stream !== true) input.ignore("store");
-        return response;
-      };
       const onIgnored = (name: string) => input.ignore(toOwnName(name, places));
-      const caller = { ...toGatewayCaller(input, SURFACE), onIgnored };
+      const caller = { ...asking, onIgnored };
       const begun = beginResponse(isRegulated ? { model: body.model, input: "", store: false } : body);
       if (body.stream !== true) {
         const outcome = await platform.responseChat.complete(caller, searched).catch((error: unknown) => {
           throw withOwnName(error, places);
         });
-        return { status: 200, body: await keep(toResponse(begun, body, outcome)) };
+        const made = toResponse(begun, body, outcome);
+        const { response, json } = (await store?.(made)) ?? { response: made.response };
+        if (response.store !== isStored) input.ignore("store");
+        return { status: 200, body: response, ...(json === undefined ? {} : { text: json }) };
       }
       const batches = platform.responseChat.stream(caller, searched);
+      const keep = async (made: MadeResponse) => (await store?.(made))?.response ?? made.response;
       const stream = makeResponseStream({ begun, body, batches, places, keep });
       return {
         status: 200,
@@ -124,6 +126,16 @@ async function makeInBackground(
   return { status: 200, events: toSse(events), isEager: true };
 }
 
+const readFiles = ({ body, caller, platform, reserve }: ResponsesInput) =>
+  platform.responses.withFiles(
+    {
+      find: (id) => platform.vectorStores.files.findFile(caller, id),
+      read: (id) => platform.gateway.fileBatches.content(caller.tenantId, id),
+      reserve,
+    },
+    body,
+  );
+
 const recall = ({ body, caller: { tenantId }, platform, reserve }: ResponsesInput) =>
   platform.responses.recall({ tenantId, body, reserve });
 
@@ -137,7 +149,11 @@ const withoutReferences = ({ input }: ResponsesBody) => ({
 });
 
 /** The chat that a response is asked of; names what of the body is not used. */
-async function readRequest(input: ResponsesInput, conversation: Conversation) {
+async function readRequest(
+  input: ResponsesInput,
+  caller: ReturnType<typeof toGatewayCaller>,
+  conversation: Conversation,
+) {
   const { body, platform } = input;
   const { request: asked, ignored, places, fileSearch } = fromResponsesBody(body, conversation);
   const options = parseSvcOptions(input.header("x-svc-options"));
@@ -147,7 +163,7 @@ async function readRequest(input: ResponsesInput, conversation: Conversation) {
   for (const name of misfits instanceof Promise ? await misfits : misfits) ignored.push(toOwnName(name, places));
   for (const name of ignored.slice(0, MAX_IGNORED)) input.ignore(name);
   const searched: SearchedChat = { request, fileSearch };
-  await platform.responseChat.check(toGatewayCaller(input, SURFACE), searched);
+  await platform.responseChat.check(caller, searched);
   return { searched, places };
 }
 

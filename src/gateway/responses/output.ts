@@ -170,17 +170,21 @@ type Begun<T extends OutputItem["type"]> = { item: ItemOf<T>; at: At };
 
 const itemStatus = (isWhole: boolean) => (isWhole ? "completed" : "incomplete");
 
+const toTextPart = (text: string, annotations: Annotation[]) => {
+  return { type: "output_text" as const, text, annotations, logprobs: [] };
+};
+
+/** The item of a text. Most responses are nothing else, and need none of what makes an output of deltas. */
+export function toTextItem(id: string, text: string, isWhole: boolean): ItemOf<"message"> {
+  return { ...toMessageItem(id), status: itemStatus(isWhole), content: [toTextPart(text, [])] };
+}
+
 function beginText({ item, at }: Begun<"message">, emit: Emit): OpenItem & { cite(citation: Citation): void } {
   const said = makeStringBuilder();
   const place = { ...at, content_index: 0 };
   let length = 0;
   const annotations: Annotation[] = [];
-  const toPart = (text: string) => ({
-    type: "output_text" as const,
-    text,
-    annotations: [...annotations],
-    logprobs: [],
-  });
+  const toPart = (text: string) => toTextPart(text, [...annotations]);
   emit?.({ type: "response.content_part.added", ...place, part: toPart("") });
   return {
     cite(citation) {

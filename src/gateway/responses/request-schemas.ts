@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { idSchema } from "../../ids.ts";
 import {
   conversationOf,
   httpsUrl,
@@ -27,22 +28,29 @@ const MAX_INCLUDES = 20;
 const MAX_SEALED_CHARACTERS = 3 << 19;
 
 const inputText = z.object({ type: z.enum(["input_text", "output_text", "text"]), text });
-const inputImage = z.object({
-  type: z.literal("input_image"),
-  image_url: imageUrl,
-  detail: z.enum(["auto", "low", "high", "original"]).nullish(),
-});
+const fileId = idSchema("file").nullish().describe("A file of `/v1/files`, whose contents go to the model");
+const isOne = (...given: unknown[]) => given.filter((value) => value !== undefined && value !== null).length === 1;
+const inputImage = z
+  .object({
+    type: z.literal("input_image"),
+    image_url: imageUrl.nullish(),
+    file_id: fileId,
+    detail: z.enum(["auto", "low", "high", "original"]).nullish(),
+  })
+  .refine((part) => isOne(part.image_url, part.file_id), "must have either image_url or file_id");
 const inputFile = z
   .object({
     type: z.literal("input_file"),
     filename: z.string().min(1).max(255).nullish(),
     file_data: pdfUrl.nullish(),
     file_url: httpsUrl.nullish(),
+    file_id: fileId,
   })
   .refine(
-    ({ file_data: data, file_url: url }) => (data ?? url) && !(data && url),
-    "must have either file_data or file_url",
+    (part) => isOne(part.file_data, part.file_url, part.file_id),
+    "must have either file_data, file_url or file_id",
   );
+export type InputPart = z.output<typeof inputText | typeof inputImage | typeof inputFile>;
 
 const contentOf = <S extends z.ZodType>(part: S) => z.union([text, z.array(part).max(MAX_PARTS)]);
 const texts = contentOf(inputText);
@@ -88,6 +96,13 @@ const fileSearchCall = z.object({
 /** Tools of a later turn, or of a client that sends all of its tools like this. */
 const moreTools = z.object({ type: z.literal("additional_tools"), tools: responseToolsSchema });
 
+/** A reference may leave its type out, or have null there: it has an id and nothing else. */
+function asReference(item: unknown): unknown {
+  if (typeof item !== "object" || item === null || !("id" in item)) return item;
+  const { type, id, ...rest } = item as { type?: unknown; id: unknown };
+  return (type ?? undefined) === undefined && Object.keys(rest).length === 0 ? { type: "item_reference", id } : item;
+}
+
 /** One item of a conversation: https://platform.openai.com/docs/api-reference/responses/create. */
 export const inputItemSchema = orOther(
   [
@@ -112,6 +127,7 @@ export const inputItemSchema = orOther(
     z.object({ type: z.literal("item_reference"), id: z.string().min(1).max(200) }),
     other,
   ]),
+  asReference,
 );
 export type InputItem = z.output<typeof inputItemSchema>;
 

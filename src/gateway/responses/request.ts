@@ -12,10 +12,10 @@ import {
 } from "../messages.ts";
 import type { ChatBody } from "../schemas.ts";
 import { type FileSearch, fileSearchName, searchResults } from "./file-search.ts";
-import type { InputItem, ResponsesBody } from "./request-schemas.ts";
+import type { InputItem, InputPart, ResponsesBody } from "./request-schemas.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
 import type { chosenSearch, chosenTool } from "./tool-schemas.ts";
-import { findFileSearch, toFunctions, toOfferedName, toToolCall } from "./tools.ts";
+import { allTools, findFileSearch, toFunctions, toOfferedName, toToolCall } from "./tools.ts";
 
 /** The entry of `include` by which a response has its reasoning as text that goes back. */
 export const sealedReasoning = "reasoning.encrypted_content";
@@ -44,7 +44,8 @@ export function fromResponsesBody(
 ): AskedResponse {
   const { reasoning, text, tool_choice: choice, include, truncation } = body;
   const ignored: string[] = [];
-  const functions = toFunctions(body, ignored);
+  const all = allTools(body);
+  const functions = toFunctions(all, ignored);
   for (const [place, one] of (include ?? []).entries()) if (!included.includes(one)) ignored.push(`include[${place}]`);
   if (truncation === "auto") ignored.push("truncation");
   const settings: ChatBody = {
@@ -63,7 +64,7 @@ export function fromResponsesBody(
   const { messages, places } = toMessages([...before, ...own], before.length, ignored);
   if (messages.length === 0) throw invalidRequest("input", "input has no message.");
   const request = { ...toChatRequest(settings), ...withoutNulls({ reasoningSummary: reasoning?.summary }), messages };
-  return { request, ignored, places, fileSearch: findFileSearch(body) };
+  return { request, ignored, places, fileSearch: findFileSearch(all) };
 }
 
 /** A tool that was left out cannot be demanded. */
@@ -148,7 +149,6 @@ function toMessages(items: readonly InputItem[], earlier: number, ignored: strin
   return { messages, places };
 }
 
-type InputPart = Exclude<Extract<InputItem, { role: "user" }>["content"], string>[number];
 type SaidPart = Exclude<Extract<InputItem, { role: "assistant" }>["content"], string>[number];
 
 const readContent = (content: string | readonly InputPart[]): Content =>
@@ -159,11 +159,12 @@ const toText = (content: string | readonly SaidPart[]) =>
     ? content
     : content.map((part) => (part.type === "refusal" ? part.refusal : part.text)).join("\n");
 
+/** A part with the id of a file is empty here: its contents take its place before a model is asked. */
 function toPart(part: InputPart): ContentPart {
   if (part.type === "input_image") {
     // OpenAI's types demand a detail, and "auto" is what a picture without one has.
     const detail = part.detail === "auto" ? undefined : part.detail;
-    return { type: "image", ...withoutNulls({ url: part.image_url, detail }) };
+    return { type: "image", ...withoutNulls({ url: part.image_url ?? "", detail }) };
   }
   if (part.type === "input_file")
     return defined({

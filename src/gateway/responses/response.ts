@@ -5,7 +5,7 @@ import type { ChatOutcome } from "../chat/outcome.ts";
 import { toDeltas } from "../chat/streamed-response.ts";
 import type { Usage } from "../providers/provider.ts";
 import { searchResults } from "./file-search.ts";
-import { makeResponseOutput, type OutputOptions } from "./output.ts";
+import { makeResponseOutput, type OutputOptions, toTextItem } from "./output.ts";
 import { sealedReasoning } from "./request.ts";
 import type { ResponsesBody } from "./request-schemas.ts";
 import type { OutputItem, ResponseObject } from "./response-schemas.ts";
@@ -68,6 +68,12 @@ function toShownChoice(choice: ResponsesBody["tool_choice"]): unknown {
   return { ...choice, tools: choice.tools.filter(({ type }) => type !== "other") };
 }
 
+/** Names the items of a response, by their kinds and places. */
+function itemNames(responseId: string) {
+  const ulid = responseId.slice(responseId.indexOf("_") + 1);
+  return (kind: string, place: number) => `${kind}_${ulid}_${place}`;
+}
+
 /** The items of a response that has begun, and their events. They are named after it, by their places. */
 export function beginOutput(
   { id, store }: ResponseObject,
@@ -75,10 +81,9 @@ export function beginOutput(
   emit: OutputOptions["emit"],
   firstItem = 0,
 ) {
-  const ulid = id.slice(id.indexOf("_") + 1);
+  const toItemId = itemNames(id);
   const sealing = { isShown: body.include?.includes(sealedReasoning) === true, isKept: store };
   const areResultsShown = body.include?.includes(searchResults) === true;
-  const toItemId = (kind: string, place: number) => `${kind}_${ulid}_${place}`;
   return makeResponseOutput({ toItemId, sealing, areResultsShown, emit, findTool: makeFindTool(body), firstItem });
 }
 
@@ -130,8 +135,13 @@ export type MadeResponse = { response: ResponseObject; kept: OutputItem[] };
 
 /** The response of a chat. */
 export function toResponse(begun: ResponseObject, body: ResponsesBody, outcome: AnsweredResponse): MadeResponse {
-  const output = beginOutput(begun, body, undefined);
   const { steps, reasoning, ...answer } = outcome;
+  const isText = answer.text !== "" && answer.toolCalls.length === 0 && !(steps ?? reasoning ?? answer.parts);
+  if (isText) {
+    const item = toTextItem(itemNames(begun.id)("msg", 0), answer.text, isWhole(outcome.finishReason));
+    return { response: endResponse(begun, [item], outcome), kept: begun.store ? [item] : [] };
+  }
+  const output = beginOutput(begun, body, undefined);
   for (const delta of steps ?? []) output.take(delta);
   for (const delta of toDeltas({ ...answer, ...(steps || reasoning === undefined ? {} : { reasoning }) }))
     output.take(delta);

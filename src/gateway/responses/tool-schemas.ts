@@ -7,13 +7,17 @@ import { fileSearchTool } from "./file-search.ts";
 const MAX_NAMESPACE = 200;
 const description = z.string().max(50_000).nullish();
 
-/** Gives what is of none of the known types the type `other`. */
-export function orOther<S extends z.ZodType>(known: readonly string[], schema: S) {
+/** Gives what is of none of the known types the type `other`. `typed`: gives a type to what may lack it. */
+export function orOther<S extends z.ZodType>(
+  known: readonly string[],
+  schema: S,
+  typed: (value: unknown) => unknown = (value) => value,
+) {
   const isOther = (value: unknown) => {
     const type = typeof value === "object" && value !== null && "type" in value ? value.type : undefined;
     return typeof type === "string" && !known.includes(type);
   };
-  return z.preprocess((value) => (isOther(value) ? { type: "other" } : value), schema);
+  return z.preprocess((value) => (isOther(value) ? { type: "other" } : typed(value)), schema);
 }
 
 /** Items and tools of other types belong to tools that run at OpenAI: they are left out, and named. */

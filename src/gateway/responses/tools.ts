@@ -35,9 +35,9 @@ export function toOfferedName(name: string, namespace?: string | null): string {
 }
 
 /** The functions that a request offers to the model, and where in it the tools stand that are not run here. */
-export function toFunctions({ tools, input }: Pick<ResponsesBody, "tools" | "input">, ignored: string[]) {
+export function toFunctions(tools: readonly PlacedTool[], ignored: string[]) {
   const functions: NonNullable<ChatBody["tools"]> = [];
-  for (const { tool, place, namespace } of allTools({ tools, input })) {
+  for (const { tool, place, namespace } of tools) {
     if (tool.type === "other") ignored.push(place);
     else if (tool.type === "file_search") functions.push(fileSearchFunction);
     else functions.push({ type: "function", function: toFunction(tool, namespace) });
@@ -76,10 +76,10 @@ export function toCustomInput(json: string): string {
  * What a request lets the response search.
  * @throws AppError `invalid_request` for a second search, and for a function of its name.
  */
-export function findFileSearch(body: Pick<ResponsesBody, "tools" | "input">): FileSearch | undefined {
+export function findFileSearch(tools: readonly PlacedTool[]): FileSearch | undefined {
   let found: FileSearch | undefined;
   let namesake: string | undefined;
-  for (const { tool, place, namespace } of allTools(body)) {
+  for (const { tool, place, namespace } of tools) {
     if (tool.type === "file_search") {
       if (found) throw invalidRequest(place, `${place}: a request has one file_search; name several stores in it.`);
       found = toFileSearch(tool, place);
@@ -93,13 +93,12 @@ type AnyTool = OwnTool | Extract<ResponseTool, { type: "other" | "file_search" }
 type PlacedTool = { tool: AnyTool; place: string; namespace?: string };
 
 /** All tools of a request, those of groups and those that stand in its input too. */
-function allTools({ tools, input }: Pick<ResponsesBody, "tools" | "input">): PlacedTool[] {
-  const own = tools ? inGroups(tools, "tools") : [];
-  if (typeof input === "string") return own;
-  const more = input.flatMap((item, place) =>
-    item.type === "additional_tools" ? inGroups(item.tools, `input[${place}].tools`) : [],
-  );
-  return [...own, ...more];
+export function allTools({ tools, input }: Pick<ResponsesBody, "tools" | "input">): PlacedTool[] {
+  const all = tools ? inGroups(tools, "tools") : [];
+  if (typeof input === "string") return all;
+  for (const [place, item] of input.entries())
+    if (item.type === "additional_tools") all.push(...inGroups(item.tools, `input[${place}].tools`));
+  return all;
 }
 
 const inGroups = (tools: readonly ResponseTool[], at: string): PlacedTool[] =>

@@ -52,7 +52,7 @@ export function toMessages({ turn, searches }: Round, passages: Passages): Messa
   return [toAssistantMessage(turn), ...found];
 }
 
-/** What a model is told that a search found. Our own offline model does not quote what stands between `instructions`. */
+/** What a model gets of a search's results. Our own offline model does not quote what stands between `instructions`. */
 function describe({ results, problem }: Search, passages: Passages): string {
   if (problem !== undefined) return `<instructions>The search failed: ${problem}</instructions>`;
   if (results.length === 0) return "<instructions>The search found nothing. Try other words.</instructions>";

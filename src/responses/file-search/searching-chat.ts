@@ -25,7 +25,7 @@ import {
   toNextRequest,
 } from "./rounds.ts";
 
-/** Searches of one turn that are made; of more the model is told to ask again. */
+/** Searches of one turn at most; for any further one the model gets the request to call again. */
 const MAX_SEARCHES = 4;
 const MAX_QUERY = 2_000;
 

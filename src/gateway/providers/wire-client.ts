@@ -1,3 +1,4 @@
+import { StringDecoder } from "node:string_decoder";
 import {
   type Connection,
   makeTransport,
@@ -10,8 +11,10 @@ import { parsePartialJson } from "./partial-json.ts";
 import type { CallContext, RawRequest, Served, StreamPart, ToHeaders } from "./provider.ts";
 import { fromWireError, WireRefusal } from "./wire-errors.ts";
 
-/** An error body is read up to this, in characters. */
-const MAX_ERROR_CHARACTERS = 64 << 10;
+/** An error body of a stream is read up to this, in bytes. */
+const MAX_ERROR_BYTES = 64 << 10;
+/** An error body of a stream that still comes after this time counts as it is then, in ms; `firstByteMs` where less. */
+const MAX_ERROR_MS = 10_000;
 
 /** How the responses of an endpoint are read. */
 export type ResponseReader<T> = {
@@ -32,6 +35,7 @@ export function makeWireClient(
   },
 ) {
   const transport = makeTransport(options);
+  const errorMs = Math.min(MAX_ERROR_MS, options.timeouts.firstByteMs);
   const toCall = (path: string, body: string, context: CallContext): TransportCall => ({
     path,
     body,
@@ -80,7 +84,7 @@ export function makeWireClient(
         };
         const response = await transport.open({ ...toCall(path, body, context), onBroken });
         if (response.status >= 200 && response.status < 300) return response;
-        throw toError({ ...response, body: await readError(response.chunks) }, context);
+        throw toError({ ...response, body: await readError(response.chunks, errorMs) }, context);
       };
       return readEventStream(open, reader, context);
     },
@@ -105,17 +109,22 @@ export function makeWireClient(
       };
       const response = await transport.open({ ...toRawCall(request, context), onBroken });
       if (response.status >= 200 && response.status < 300) return response;
-      throw toRefusal({ ...response, body: await readError(response.chunks) }, context);
+      throw toRefusal({ ...response, body: await readError(response.chunks, errorMs) }, context);
     },
     close: transport.close,
   };
 }
 
-async function readError(chunks: AsyncIterable<Buffer>): Promise<string> {
-  let text = "";
+/** What comes of an error body within its limits; a silence in it is the transport's matter. */
+async function readError(chunks: AsyncIterable<Buffer>, limitMs: number): Promise<string> {
+  const until = performance.now() + limitMs;
+  const parts: Buffer[] = [];
+  let bytes = 0;
   for await (const chunk of chunks) {
-    text += chunk.toString("utf8");
-    if (text.length > MAX_ERROR_CHARACTERS) break;
+    parts.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= MAX_ERROR_BYTES || performance.now() > until) break;
   }
-  return text;
+  // The decoder leaves out a character that the limit cut.
+  return new StringDecoder("utf8").write(Buffer.concat(parts).subarray(0, MAX_ERROR_BYTES));
 }

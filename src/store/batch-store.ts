@@ -62,7 +62,7 @@ export type BatchDocument = TenantDocument & {
   jobId: string;
   /** Items when it was closed. */
   size: number;
-  /** When it is closed at the latest. */
+  /** When it is closed at the latest; from then on, when the sweep last looked at it, or is to look again. */
   closeAt: Date;
   /** Set before it is submitted: a worker that finds it later without a provider id looks for it at the provider. */
   submittedAt?: Date;
@@ -189,9 +189,9 @@ function makeBatches(db: Db) {
       const update = { $set: { submittedAt: new Date(), size, isSubmitting: true as const } };
       return (await unlessDuplicate(batches.updateOne(filter, update)))?.matchedCount === 1;
     },
-    /** Batches that should have been closed, or handed to the queue, before this time. */
-    overdue(before: Date, limit: number) {
-      const filter = { state: { $in: ["collecting" as const, "closed" as const] }, closeAt: { $lte: before } };
+    /** Batches in one of these states that were to be closed or looked at before this time, the oldest first. */
+    overdue(states: readonly BatchState[], before: Date, limit: number) {
+      const filter = { state: { $in: [...states] }, closeAt: { $lte: before } };
       return findFirst(batches, filter, { by: "closeAt", limit });
     },
     /** Items that a worker which had lost its lease put into a batch that has ended since `since`. */

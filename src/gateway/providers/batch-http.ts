@@ -66,7 +66,7 @@ function toBroken(error: unknown, { signal, hasAnswered }: { signal: AbortSignal
   return fromConnectionError(error instanceof Error ? error : new Error("unknown"), hasAnswered);
 }
 
-/** The result of an item; one whose answer cannot be read fails alone. */
+/** The result of an item; one whose response cannot be read fails alone. */
 export function readItem(
   customId: string,
   read: () => Omit<Extract<BatchItemResult, { result: unknown }>, "customId">,

@@ -9,9 +9,9 @@ import type { ForwardedChat } from "../../chat/forward.ts";
 import type { ChatRequest } from "../../chat/request.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import { toTarget } from "../../resilience/target.ts";
-import { type BatchDeps, makeCollector } from "./collect.ts";
+import { type BatchDeps, makeCollector, type RunDeps } from "./collect.ts";
 import { groupOf, planItem } from "./plan-item.ts";
-import { runBatch } from "./run.ts";
+import { restartOrFail, runBatch } from "./run.ts";
 import { BATCH_PRICE } from "./settle.ts";
 
 /** An item and its answer are kept for this long, in ms: a provider takes a day, twice when the item expires. */
@@ -38,13 +38,7 @@ export function makeBatches(deps: BatchDeps) {
   const { gateway, store, jobs, logger } = deps;
   const { submit, ...batchWork } = makeBatchWork(deps);
   const collector = makeCollector(deps, submit);
-  const work: Work = {
-    ...batchWork,
-    async run({ recordId, signal }) {
-      await runBatch({ ...deps, collector }, recordId, signal);
-      return {};
-    },
-  };
+  const work = withRuns({ ...deps, collector }, batchWork);
   return {
     /**
      * Accepts a chat for the next batch, once however often it is called with the same `jobId`, as a job that waits under it,
@@ -134,22 +128,38 @@ function makeBatchWork({ store, jobs }: Pick<BatchDeps, "store" | "jobs">): Batc
       const batch = await store.batch(batchId);
       return batch && toServiceRecord(batch);
     },
-    async unfinished({ limit }) {
-      const overdue = await store.overdue(new Date(Date.now() - SUBMIT_AFTER_MS), limit);
-      return overdue.filter(({ state }) => state === "closed").map(toServiceRecord);
+    async unfinished({ before, limit }) {
+      const closed = await store.overdue(["closed"], new Date(Date.now() - SUBMIT_AFTER_MS), limit);
+      const submitted = await store.overdue(["submitted"], before, limit);
+      return [...closed, ...submitted].map(toServiceRecord);
     },
-    touch: async () => undefined, // its job moves it on
+    touch: ({ _id }) => store.changeBatch(_id, ["closed", "submitted"], { $set: { closeAt: new Date() } }),
     reject: async () => undefined, // the sweep submits it again
     async closeOrphan(batch, job) {
       if (!job) return work.submit(batch);
-      const isSubmitted = (await store.batch(batch._id))?.submittedAt !== undefined;
+      if (job.status !== "failed") return;
       // The items of a batch that never reached its provider wait on, for the next one.
-      if (job.status === "failed" && !isSubmitted) {
-        await store.changeBatch(batch._id, ["closed"], { $set: { state: "ended" } });
-      }
+      await store.changeBatch(batch._id, ["closed"], { $set: { state: "ended" } });
     },
   };
   return work;
+}
+
+/** How a batch is run, and how it ends when its job failed for good. */
+function withRuns(deps: RunDeps, batchWork: Omit<Work, "run">): Work {
+  return {
+    ...batchWork,
+    async run({ recordId, signal }) {
+      await runBatch(deps, recordId, signal);
+      return {};
+    },
+    async closeOrphan(record, job) {
+      const batch = await deps.store.batch(record._id);
+      const isSent = batch?.submittedAt !== undefined;
+      if (isSent && job?.status === "failed") await restartOrFail(deps, batch);
+      else await batchWork.closeOrphan(record, job);
+    },
+  };
 }
 
 function toServiceRecord({ _id, jobId }: Pick<BatchDocument, "_id" | "jobId">): WorkRecord {

@@ -83,8 +83,8 @@ export function makeCollector(
   return {
     add,
     async sweep(): Promise<void> {
-      for (const { _id, state } of await store.overdue(new Date(Date.now() - GRACE_MS), SWEPT)) {
-        if (state === "collecting") await closeBatch(_id);
+      for (const { _id } of await store.overdue(["collecting"], new Date(Date.now() - GRACE_MS), SWEPT)) {
+        await closeBatch(_id);
       }
       for (const stray of await store.strays(new Date(Date.now() - STRAYS_OF_MS), SWEPT)) {
         const change = { state: "waiting" as const, batchId: "" };

@@ -1,6 +1,7 @@
 import { defined } from "../../../defined.ts";
 import { AppError } from "../../../errors.ts";
 import { forEachConcurrent } from "../../../for-each-concurrent.ts";
+import { newId } from "../../../ids.ts";
 import { jittered } from "../../../jitter.ts";
 import { Rescheduled } from "../../../jobs/reschedule.ts";
 import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
@@ -24,6 +25,8 @@ const FIRST_POLL_MS = 2_000;
 const ALL_ITEMS = 100_000;
 /** A provider takes a day at most; a batch whose provider still fails after this time is given up, in ms. */
 const PATIENCE_MS = 26 * 3_600_000;
+/** A batch whose results may still be had gets another job after this time, in ms: by then an operator can have mended it. */
+const RESTART_AFTER_MS = 3_600_000;
 /** Attempts at one item that our own worker runs. */
 const ATTEMPTS_AN_ITEM = 3;
 /** Items that our own worker runs at once, and results that are written at once. */
@@ -48,11 +51,35 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
     await forEachConcurrent(items, ITEMS_AT_ONCE, (item) => settleItem(deps, item, { customId: item._id, error }));
   }
   if ((await store.giveBack(batchId)) > 0) await collector.add(batch);
-  await store.changeBatch(batchId, ["closed", "submitted"], {
-    $set: { state: "ended" },
-    $unset: { isSubmitting: "" },
-  });
+  await endBatch(deps, batchId);
 }
+
+/**
+ * Sees to a batch whose job failed for good after it may have reached its provider. Results that the provider is known to owe
+ * are looked for by another job, an hour later, until its day is over. Else items that are still open fail; of more items than
+ * a batch takes, the next call ends the rest. May run twice.
+ */
+export async function restartOrFail(deps: RunDeps, batch: BatchDocument): Promise<void> {
+  const { store, config, logger } = deps;
+  const { _id: batchId, jobId } = batch;
+  if (batch.providerBatchId !== undefined && Date.now() - batch.createdAt.getTime() < PATIENCE_MS) {
+    logger.error({ batchId, jobId }, "the job of a submitted batch failed for good: another one follows in an hour");
+    // The sweep submits the job then.
+    const next = { jobId: newId("job"), closeAt: new Date(Date.now() + RESTART_AFTER_MS) };
+    await store.changeBatch(batchId, ["submitted"], { $set: next });
+    return;
+  }
+  logger.error({ batchId, jobId }, "the job of a submitted batch failed for good: its requests fail too");
+  const error = new AppError("provider_failed", "The request's batch could not be brought to its end; send it again.", {
+    details: { code: "batch_lost" },
+  });
+  const items = await store.items(batchId, "batched", config.maxItems);
+  await forEachConcurrent(items, ITEMS_AT_ONCE, (item) => settleItem(deps, item, { customId: item._id, error }));
+  if (items.length < config.maxItems) await endBatch(deps, batchId);
+}
+
+const endBatch = ({ store }: RunDeps, batchId: string) =>
+  store.changeBatch(batchId, ["closed", "submitted"], { $set: { state: "ended" }, $unset: { isSubmitting: "" } });
 
 async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<void> {
   const { provider, tenantId, providerKeyId } = batch;

@@ -224,4 +224,47 @@ describe("approvals", function () {
     const run = await harness.reach(workflowId, runId, "completed");
     expect(run.at("steps[0].output.decidedBy")).to.equal("x");
   });
+
+  it("are as many as jobs may be open, also where an agent starts the workflow", async () => {
+    const small = await openWorkflowHarness({ env: { MAX_OPEN_JOBS: "3" } });
+    try {
+      const { member, admin, model } = small;
+      const workflowId = await small.create([ask()]);
+      const begin = async () =>
+        small.reach(workflowId, await small.start(workflowId), "awaiting_approval").then((run) => run.at("awaiting"));
+      const open = async () => (await member.get("/usage")).at("quotas.openJobs");
+      const pending = async () => (await member.get("/workflows/approvals")).at("data");
+      const { approvalId } = (await begin()) as { approvalId: string };
+      await begin();
+      expect(await open()).to.deep.equal({ used: 2, limit: 3 });
+      const names = ["workflow", "composite"];
+      model.play(({ turn }) => {
+        const name = names[turn - 1];
+        return name === undefined ? { text: "" } : { calls: [{ name, arguments: { input: "Ask." } }] };
+      });
+      const council = { pattern: "critique", profile: "support" };
+      const tools = [
+        { type: "workflow", config: { workflowId } },
+        { type: "composite", config: council },
+      ];
+      const agent = { name: "Clerk", model: chatModel, systemPrompt: "You keep the desk.", tools };
+      const agentId = (await member.post("/agents", agent)).string("agentId");
+      const asked = await member.post(`/agents/${agentId}/run`, { input: "Ask." });
+      const audit = await member.get(`/agents/${agentId}/runs/${asked.string("runId")}`);
+      for (const [step, name] of names.entries()) {
+        expect(audit.at(`steps[${step}].isError`), name).to.equal(true);
+        expect(audit.at(`steps[${step}].observation`), "the run of the agent is the third").to.include("MAX_OPEN_JOBS");
+      }
+      expect(await pending()).to.have.lengthOf(2);
+      await begin(); // in the place of the agent
+      const refused = await member.post(`/workflows/${workflowId}/execute`, {});
+      expect([refused.status, refused.at("error.details.quota")], refused.text).to.deep.equal([429, "openJobs"]);
+      expect(await pending()).to.have.lengthOf(3);
+      await admin.post(decidePath(approvalId), { decision: "rejected" });
+      await pollUntil(async () => Object(await open()).used === 2);
+      await begin();
+    } finally {
+      await small.close();
+    }
+  });
 });

@@ -23,7 +23,10 @@ export const composite = toolKind({
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const known = await deps.jobs.find(caller.tenantId, jobId);
         const request = { caller, body: { pattern, profile, input }, isInteractive: true, jobId };
-        if (!known) await deps.composite.accept(request).catch(throwForModel);
+        if (!known) {
+          await deps.quotas.check(caller.tenantId, "openJobs");
+          await deps.composite.accept(request).catch(throwForModel);
+        }
         const job = await deps.jobs.wait(caller.tenantId, jobId, { signal, isOwner: true });
         if (job.status !== "completed")
           throw new AppError("provider_failed", job.error?.message ?? "It was cancelled.");

@@ -19,7 +19,7 @@ export const workflow = toolKind({
   },
   async make({ workflowId }, setup) {
     const { caller, run } = setup;
-    const { jobs, workflows } = setup.deps;
+    const { jobs, workflows, quotas } = setup.deps;
     const { tenantId } = run;
     return defineTool(setup, {
       description: await describe(workflows, tenantId, workflowId),
@@ -28,7 +28,9 @@ export const workflow = toolKind({
       async run({ input }, { idempotencyKey, signal, spend }) {
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const request = { caller, workflowId, body: { input }, isInteractive: true, jobId };
-        const job = (await jobs.find(tenantId, jobId)) ?? (await workflows.accept(request)).job;
+        const known = await jobs.find(tenantId, jobId);
+        if (!known) await quotas.check(tenantId, "openJobs");
+        const job = known ?? (await workflows.accept(request)).job;
         const runId = job.subject.runId ?? "";
         const find = () => workflows.runOf(tenantId, workflowId, runId);
         const isEnough = async () => (await find()).status === "awaiting_approval";

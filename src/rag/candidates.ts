@@ -1,9 +1,9 @@
 import type { ChunkHit } from "../store/chunk.ts";
-import type { TextHit } from "../store/chunk-search.ts";
 import type { CollectionNames } from "../store/collection-filter.ts";
 import type { RagDeps } from "./deps.ts";
 import type { QueryVector } from "./embed-query.ts";
 import { withFeedback } from "./feedback.ts";
+import { rankByWords, type WordHit } from "./rank-by-words.ts";
 import type { QueryInput } from "./schemas.ts";
 
 const EXTRA_HITS = 10; // beyond topK, since hits of outdated versions are dropped
@@ -22,7 +22,7 @@ export type Search = {
  * The lists of chunks that the searches of a mode gave, each with its best first: one of words, one of each embedding model. A
  * mode without a search has no list of it.
  */
-export type Candidates = { byText?: TextHit[]; byVector?: ChunkHit[][] };
+export type Candidates = { byText?: WordHit[]; byVector?: ChunkHit[][] };
 
 /** How many hits each search is asked for first. */
 export function depthOf({ mode, topK }: Pick<QueryInput, "mode" | "topK">): number {
@@ -36,13 +36,13 @@ export async function findCandidates(
   { mode, text, vectors, ...where }: Search & { mode: QueryInput["mode"]; limit: number },
 ): Promise<Candidates> {
   const byModel = new Map(vectors.map(({ model, vector }) => [model, vector]));
-  const byText = mode === "vector" ? [] : await chunks.searchText(tenantId, { ...where, text, vectors: byModel });
+  const byText =
+    mode === "vector" ? [] : rankByWords(await chunks.searchText(tenantId, { ...where, text, vectors: byModel }), text);
   if (mode === "lexical") return { byText };
   const search = ({ vector: scoreBy, dimensions, ...space }: QueryVector) => {
-    const ofSpace = byText.filter(({ model }) => model === space.model);
     const vector = withFeedback(
       scoreBy,
-      ofSpace.flatMap(({ embedding }) => (embedding ? [embedding] : [])),
+      byText.flatMap(({ model, embedding }) => (model === space.model && embedding ? [embedding] : [])),
     );
     return chunks.searchVectors(tenantId, { ...where, ...space, vector, ...(vector === scoreBy ? {} : { scoreBy }) });
   };

@@ -13,6 +13,8 @@ const MAX_FILTERED_DOCUMENTS = 5_000;
 /** Documents that are looked at one by one for a filter; one that needs more is rejected. The usual quota of a tenant. */
 const MAX_SCANNED_DOCUMENTS = 100_000;
 
+type Where = Pick<QueryInput, "documentIds" | "filter" | "collection" | "attributes">;
+
 /** What a query is limited to, beside the tenant: some documents, or all of some collections. */
 export type Chosen = { documentIds?: string[]; collections?: CollectionNames };
 
@@ -24,19 +26,14 @@ export type Chosen = { documentIds?: string[]; collections?: CollectionNames };
 export async function chooseDocuments(
   { store }: Pick<RagDeps, "store">,
   caller: Pick<Caller, "tenantId" | "collections">,
-  {
-    documentIds,
-    filter,
-    collection,
-    attributes,
-  }: Pick<QueryInput, "documentIds" | "filter" | "collection" | "attributes">,
+  where: Where,
   /** Waits for the turn to look at many documents one by one, and answers how it ends. */
   enterScan: () => Promise<() => void>,
 ): Promise<Chosen> {
   const { tenantId } = caller;
-  const collections = chooseCollections(caller, collection);
-  const given = [...(attributes ? [attributes] : []), ...(isEmpty(filter) ? [] : [toAttributeFilter(filter)])];
-  const wanted: AttributeFilter | undefined = given.length === 0 ? undefined : { type: "and", filters: given };
+  const { documentIds } = where;
+  const collections = chooseCollections(caller, where.collection);
+  const wanted = conditionsOf(where);
   if (documentIds !== undefined)
     return { documentIds: await amongThese({ store }, tenantId, { documentIds, collections, wanted }) };
   if (wanted === undefined) return { collections };
@@ -51,6 +48,15 @@ export async function chooseDocuments(
     throw invalidRequest("filter", `More than ${MAX_FILTERED_DOCUMENTS} documents match the filter.`);
   if (isCut) throw invalidRequest("filter", tooManyScanned);
   return { documentIds: ids };
+}
+
+/** What the documents of a query must fulfil; undefined: nothing. */
+export function conditionsOf({
+  filter,
+  attributes,
+}: Pick<Where, "filter" | "attributes">): AttributeFilter | undefined {
+  const given = [...(attributes ? [attributes] : []), ...(isEmpty(filter) ? [] : [toAttributeFilter(filter)])];
+  return given.length === 0 ? undefined : { type: "and", filters: given };
 }
 
 const tooManyScanned = `More than ${MAX_SCANNED_DOCUMENTS} documents would have to be looked at for the filter: name a collection, or a value that they have.`;

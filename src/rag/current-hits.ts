@@ -1,63 +1,94 @@
 import type { ChunkHit } from "../store/chunk.ts";
 import { isGone } from "../store/document-record.ts";
-import type { DocumentHeader } from "../store/document-store.ts";
+import type { DocumentHeader, MoreOfHeader } from "../store/document-store.ts";
+import { readSpaceKey } from "../store/vector-space.ts";
 import { depthOf, findCandidates, MIN_FUSED, type Search } from "./candidates.ts";
 import type { RagDeps } from "./deps.ts";
 import type { QueryVectors } from "./embed-query.ts";
-import { type Hit, rankHits } from "./rank-hits.ts";
+import { type Hit, mixSearches, type RankedBy, rankHits } from "./rank-hits.ts";
 import type { QueryInput } from "./schemas.ts";
 
 const MAX_RERUNS = 5; // each takes some ms; while documents move one after the other, several may be needed
 const MAX_HITS = 1_000;
 const WIDE_HITS = MIN_FUSED; // a search for more keeps the store busy: one of a tenant at a time
 
-/** Hits of the documents' current versions, and what is shown of these documents. */
-export type CurrentHits = { hits: Hit[]; headers: ReadonlyMap<string, DocumentHeader>; warnings: string[] };
+/**
+ * Hits of the documents' current versions, and what is shown of these documents. `isShort`: further hits were not searched,
+ * and there are fewer than were wanted.
+ */
+export type CurrentHits = {
+  hits: Hit[];
+  headers: ReadonlyMap<string, DocumentHeader>;
+  warnings: string[];
+  isShort: boolean;
+};
 
 /** How a query is searched. */
 export type CurrentSearch = Omit<Search, "vectors"> &
+  Pick<RankedBy, "isSemantic"> &
   Pick<QueryInput, "mode" | "topK"> & {
+    /** Whether a judge reads the first hits: then the best of each search are among them, and all hits are kept. */
+    isJudged: boolean;
     /** The spaces of vectors that documents are expected to be in. */
     spaces: readonly string[];
     /** The spaces that they are in now. */
     spacesInUse(): Promise<readonly string[]>;
     /** The vectors of the query for documents in these spaces. */
     vectorsFor(spaces: readonly string[]): Promise<QueryVectors>;
-    /** Waits for the turn of a deep search, and answers how it ends. */
+    /** Waits for the turn of a deep search, and returns how it ends. */
     enterWide(): Promise<() => void>;
+    /** Which documents are wanted among those that are searched. With it one search of this many times the depth is made. */
+    among?: { isWanted(header: DocumentHeader): boolean; depthFactor: number };
   };
 
 /**
- * Searches, and keeps the hits of the documents' current versions, at most `topK`. Searches again when a version changed
- * meanwhile, or when there are documents in a space that was not searched.
+ * Searches, and keeps the hits of the documents' current versions: all if they are judged, else at most `topK`. Searches again
+ * when a version changed meanwhile, or when there are documents in a space that was not searched. While documents move to
+ * another model one after the other, that may be so each time: the last search keeps the hits of before a move, too.
  */
 export async function findCurrent(
   { store }: Pick<RagDeps, "store">,
   tenantId: string,
-  { mode, topK, spaces, spacesInUse, vectorsFor, enterWide, ...given }: CurrentSearch,
+  { mode, topK, isJudged, isSemantic, spaces, spacesInUse, vectorsFor, enterWide, among, ...given }: CurrentSearch,
 ): Promise<CurrentHits> {
-  let limit = depthOf({ mode, topK });
+  const isShown = (header: DocumentHeader | undefined): header is DocumentHeader =>
+    header !== undefined && !isGone(header) && (among === undefined || among.isWanted(header));
+  let limit = depthOf({ mode, topK }) * (among?.depthFactor ?? 1);
   let searched = spaces;
   for (let run = 0; ; run += 1) {
+    const isLast = run === MAX_RERUNS;
     const { vectors, warnings } = await vectorsFor(searched);
     const leave = limit > WIDE_HITS ? await enterWide() : undefined;
     const search = { ...given, vectors, mode, limit };
-    const hits = rankHits(await findCandidates({ store }, tenantId, search).finally(leave));
-    const [headers, inUse] = await Promise.all([headersOf({ store }, tenantId, hits), spacesInUse()]);
-    const current = uniqueTexts(hits.filter((hit) => isCurrent(hit, headers.get(hit.documentId))));
+    const candidates = await findCandidates({ store }, tenantId, search).finally(leave);
+    const ranked = rankHits(candidates, { text: given.text, isSemantic });
+    const hits = isJudged ? mixSearches(ranked, candidates) : ranked;
+    const [headers, inUse] = await Promise.all([
+      headersOf({ store }, tenantId, hits, [
+        ...(among ? (["metadata"] as const) : []),
+        ...(isLast ? (["vectorSpace"] as const) : []),
+      ]),
+      spacesInUse(),
+    ]);
+    const isCurrent = (hit: Hit) => {
+      const header = headers.get(hit.documentId);
+      return isShown(header) && (hit.version === header.version || (isLast && isMovedOn(hit, header)));
+    };
+    const current = uniqueTexts(hits.filter(isCurrent));
     const isStale = hits.some((hit) => hit.version < (headers.get(hit.documentId)?.version ?? 0));
     const isMoved = inUse.some((space) => !searched.includes(space));
     const isShort = current.length < Math.min(topK, hits.length) && hits.length >= limit && limit < MAX_HITS;
-    if (run === MAX_RERUNS || !(isStale || isMoved || isShort))
-      return { hits: current.slice(0, topK), headers, warnings };
-    if (isShort) limit = Math.min(MAX_HITS, limit * 4);
+    if (isLast || !(isStale || isMoved || (isShort && among === undefined)))
+      return { hits: isJudged ? current : current.slice(0, topK), headers, warnings, isShort };
+    if (isShort && among === undefined) limit = Math.min(MAX_HITS, limit * 4);
     searched = inUse;
   }
 }
 
-/** Whether queries see a hit: it is of its document's current version, and that has not expired. */
-const isCurrent = ({ version }: Hit, header: DocumentHeader | undefined) =>
-  header?.version === version && !isGone(header);
+/** Whether a document has moved to another model since the hit was found: it says the same there. */
+function isMovedOn({ version, model }: Hit, header: DocumentHeader): boolean {
+  return version < header.version && model !== readSpaceKey(header.vectorSpace ?? "").model;
+}
 
 /** The hits without those of a text that another one has: the same content may have been ingested twice. */
 function uniqueTexts(hits: readonly Hit[]): Hit[] {
@@ -69,8 +100,9 @@ async function headersOf(
   { store }: Pick<RagDeps, "store">,
   tenantId: string,
   hits: readonly ChunkHit[],
+  more: readonly MoreOfHeader[],
 ): Promise<Map<string, DocumentHeader>> {
   const ids = [...new Set(hits.map(({ documentId }) => documentId))];
-  const headers = ids.length === 0 ? [] : await store.documents.headers(tenantId, ids);
+  const headers = ids.length === 0 ? [] : await store.documents.headers(tenantId, ids, more);
   return new Map(headers.map((header) => [header._id, header]));
 }

@@ -2,14 +2,19 @@ const RANK_CONSTANT = 60; // Cormack, Clarke and Büttcher 2009; also the consta
 
 /**
  * Reciprocal rank fusion: each list adds 1 / (60 + rank) to its members, rank from 1; the sums order the result.
- * Equal sums keep the order of first appearance, so the result is deterministic.
+ * Equal sums keep the order of first appearance, so the result is deterministic. `weights` multiply what the lists add; 1
+ * where one is missing.
  */
-export function fuseRanks<T>(lists: readonly (readonly T[])[], keyOf: (item: T) => string): { item: T; sum: number }[] {
+export function fuseRanks<T>(
+  lists: readonly (readonly T[])[],
+  keyOf: (item: T) => string,
+  weights: readonly number[] = [],
+): { item: T; sum: number }[] {
   const fused = new Map<string, { item: T; sum: number }>();
-  for (const list of lists) {
+  for (const [at, list] of lists.entries()) {
     for (const [index, item] of list.entries()) {
       const entry = fused.get(keyOf(item)) ?? { item, sum: 0 };
-      entry.sum += 1 / (RANK_CONSTANT + index + 1);
+      entry.sum += (weights[at] ?? 1) / (RANK_CONSTANT + index + 1);
       fused.set(keyOf(item), entry);
     }
   }

@@ -4,11 +4,10 @@ import { makeShares } from "../isolation/shares.ts";
 import { placeOf } from "../store/chunk.ts";
 import type { DocumentHeader } from "../store/document-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { chooseDocuments } from "./choose-documents.ts";
-import { findCurrent } from "./current-hits.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeEmbedQuery } from "./embed-query.ts";
 import { expandHits } from "./expand-hits.ts";
+import { makeFindHits } from "./find-hits.ts";
 import { joinChunks, mergeHits, type Passage } from "./merge-hits.ts";
 import { lexicalQuery } from "./query-words.ts";
 import { RERANKED, rerankHits } from "./rerank.ts";
@@ -21,34 +20,32 @@ export type RunQuery = (
 ) => Promise<QueryOutcome>;
 
 /**
- * Makes the function that runs queries. Its stages: the documents that are asked (`choose-documents.ts`), the vectors of the
- * query (`embed-query.ts`), the searches (`candidates.ts`), one list of them (`rank-hits.ts`), the hits that still hold
- * (`current-hits.ts`), their order by a model (`rerank.ts`), the chunks beside them (`expand-hits.ts`), those that belong together as one (`merge-hits.ts`), the
- * results.
+ * Makes the function that runs queries. Its stages: the vectors of the query (`embed-query.ts`), the documents that are asked
+ * (`find-hits.ts`, `choose-documents.ts`), the searches (`candidates.ts`), one list of them (`rank-hits.ts`), the hits that
+ * still hold (`current-hits.ts`), their order by a model (`rerank.ts`), the chunks beside them (`expand-hits.ts`), those that
+ * belong together as one (`merge-hits.ts`), the results.
  */
 export function makeQuery(deps: QueryDeps): RunQuery {
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
-  const scans = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
   const queryVectors = makeEmbedQuery(deps);
+  const findHits = makeFindHits(deps);
   return async (caller, input) => {
     const { tenantId, signal } = caller;
     const { query, mode, topK, expand, rerank } = input;
     const embed = queryVectors.forQuery(caller, query);
-    const enterScan = () => scans.enter(tenantId, signal);
     const spaces = await queryVectors.lastInUse(tenantId);
-    const [chosen] = await Promise.all([chooseDocuments(deps, caller, input, enterScan), embed(spaces)]);
-    if (chosen.documentIds?.length === 0) return { results: [] };
-    const { hits, headers, warnings } = await findCurrent(deps, tenantId, {
+    const { hits, headers, warnings } = await findHits(caller, input, {
       text: lexicalQuery(query),
       mode,
       topK: rerank ? Math.max(topK, RERANKED) : topK,
-      ...chosen,
+      isJudged: rerank !== undefined,
+      isSemantic: deps.gateway.isSemantic,
       spaces,
       spacesInUse: () => queryVectors.inUse(tenantId),
       vectorsFor: embed,
       enterWide: () => turns.enter(tenantId, signal),
     });
-    const ranked = rerank && (await rerankHits(deps, caller, { query, wish: rerank, hits }));
+    const ranked = rerank && (await rerankHits(deps, caller, { query, wish: rerank, hits, headers }));
     const shown = (ranked?.hits ?? hits).slice(0, topK);
     const passages =
       expand === undefined

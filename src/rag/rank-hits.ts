@@ -4,16 +4,57 @@ import type { Candidates } from "./candidates.ts";
 import { fuseRanks } from "./fuse-ranks.ts";
 
 const HALF_SURE = 6; // the word score (BM25) at which a chunk is relevant by one half: a rare word, or a few common ones
+/** Words of a query from which on vectors count as much as words, if their model knows words alone. */
+const ENOUGH_WORDS = 5;
+/** Letters of scripts that put no spaces between words; two of them are about a word. */
+const unspaced =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 
 /** A chunk with its place in the results: `score` falls from one to the next. */
 export type Hit = ChunkHit & { score: number };
 
+/** By what candidates are ranked beside their own scores. */
+export type RankedBy = {
+  /** The words that were searched for. */
+  text: string;
+  /** Whether an embedding model knows meanings, not only words; undefined if it is unknown. */
+  isSemantic(model: string): boolean | undefined;
+};
+
 /** Makes one list of the candidates, best first, each with its score. */
-export function rankHits({ byText, byVector }: Candidates): Hit[] {
+export function rankHits({ byText, byVector }: Candidates, { text, isSemantic }: RankedBy): Hit[] {
   if (!byText) return rankByVectors(byVector ?? []);
-  if (!byVector) return scoreFalling(byText);
-  const best = Math.max(relevanceOf(byText), ...byVector.flat().map(cosineOf));
-  return fuse([byText, ...byVector], best);
+  const relevance = relevanceOf(byText);
+  if (!byVector) return byText.map(({ share, ...hit }) => ({ ...hit, score: relevance * share }));
+  const best = Math.max(relevance, ...byVector.flat().map(cosineOf));
+  const weights = byVector.map(([first]) => (first && isSemantic(first.model) === false ? weightBeside(text) : 1));
+  return fuse([byText, ...byVector], best, [1, ...weights]);
+}
+
+/**
+ * The ranked hits in the order in which a judge is to read them: the best of each search in turn, so that what one search alone
+ * has found is read too.
+ */
+export function mixSearches(ranked: readonly Hit[], { byText = [], byVector = [] }: Candidates): Hit[] {
+  const hitOf = new Map(ranked.map((hit) => [hit._id, hit]));
+  const lists = [ranked, byText, ...byVector];
+  const mixed = new Set<Hit>();
+  for (let place = 0; place < ranked.length; place += 1) {
+    for (const list of lists) {
+      const hit = hitOf.get(list[place]?._id ?? "");
+      if (hit) mixed.add(hit);
+    }
+  }
+  return [...mixed];
+}
+
+/**
+ * The weight of vectors that know words alone, beside the search for words: what the two find follows from the same words. The
+ * fewer there are, the less vectors add to an exact search for them, and the more spellings that are alike by chance.
+ */
+function weightBeside(text: string): number {
+  const words = text.split(" ").length + (text.match(unspaced)?.length ?? 0) / 2;
+  return Math.min(1, words / ENOUGH_WORDS);
 }
 
 /** Similarities compare within the space of one model; lists of several are united by rank. */
@@ -24,8 +65,8 @@ function rankByVectors(lists: readonly ChunkHit[][]): Hit[] {
 }
 
 /** Lists of the same or of different chunks as one by their ranks, whose first hit has the score `best`. */
-function fuse(lists: readonly (readonly ChunkHit[])[], best: number): Hit[] {
-  const fused = fuseRanks<ChunkHit>(lists, (hit) => hit._id);
+function fuse(lists: readonly (readonly ChunkHit[])[], best: number, weights?: readonly number[]): Hit[] {
+  const fused = fuseRanks<ChunkHit>(lists, (hit) => hit._id, weights);
   return fused.map(({ item, sum }) => ({ ...item, score: (best * sum) / (fused[0]?.sum ?? 1) }));
 }
 
@@ -37,14 +78,4 @@ const cosineOf = ({ similarity }: ChunkHit) => Math.max(0, 2 * similarity - 1);
  */
 function relevanceOf(hits: readonly TextHit[]): number {
   return Math.max(0, ...hits.map((hit) => Math.max(cosineOf(hit), hit.wordScore / (hit.wordScore + HALF_SURE))));
-}
-
-/** Scores hits in their order. If an index is late, two lists are merged, and a hit may follow one of a lower word score. */
-function scoreFalling(hits: readonly TextHit[]): Hit[] {
-  const best = relevanceOf(hits);
-  let share = 1;
-  return hits.map((hit) => {
-    share = Math.min(share, hit.wordScore / (hits[0]?.wordScore || 1));
-    return { ...hit, score: best * share };
-  });
 }

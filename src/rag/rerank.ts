@@ -1,13 +1,18 @@
 import { AppError } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { Judge } from "../gateway/rerank.ts";
+import { placeOf } from "../store/chunk.ts";
+import type { DocumentHeader } from "../store/document-store.ts";
+import type { CurrentHits } from "./current-hits.ts";
 import type { RagDeps } from "./deps.ts";
+import { pathTo } from "./embed-chunks.ts";
 import type { Hit } from "./rank-hits.ts";
 import type { QueryInput, RerankReport } from "./schemas.ts";
 
-/** Hits that a model reorders, the first ones, and the characters that it reads of each. */
+/** Hits that a model reorders, the first ones, and the characters that it reads of each: its title and headings, then its text. */
 export const RERANKED = 30;
 const MAX_CHARACTERS = 2_000;
+const MAX_PATH = 400;
 /** How long a query waits for the model, in ms; then it keeps its own order. */
 const TIMEOUT_MS = 10_000;
 /** Longest answer of a model that chats, in tokens: a line for each hit. */
@@ -18,38 +23,49 @@ type Wish = NonNullable<QueryInput["rerank"]>;
 type Scored = { scores: readonly (number | undefined)[]; costUsd: number };
 
 /**
- * Reorders the first hits by a reranking model, or by one that chats. If that fails or takes too long, the hits stay as they
- * are, and the report says why. The further hits follow in their order.
+ * Reorders the first hits by a reranking model, or by one that chats; the further hits follow by their scores. If that fails or
+ * takes too long, all are ordered by their scores, and the report says why.
  * @throws AppError `unknown_model`, `provider_not_configured` for the model that the query names; what the caller's signal
  * aborts with.
  */
 export async function rerankHits(
   deps: Pick<RagDeps, "gateway" | "logger">,
   caller: GatewayCaller,
-  { query, wish, hits }: { query: string; wish: Wish; hits: readonly Hit[] },
+  { query, wish, hits, headers }: { query: string; wish: Wish } & Pick<CurrentHits, "hits" | "headers">,
 ): Promise<{ hits: readonly Hit[]; report: RerankReport }> {
   const judge = await deps.gateway.findJudge(caller.tenantId, wish === true ? undefined : wish.model);
   if (judge === undefined) {
-    return { hits, report: { reranked: false, ms: 0, usd: 0, reason: "There is no model for it: name one." } };
+    return {
+      hits: byScore(hits),
+      report: { reranked: false, ms: 0, usd: 0, reason: "There is no model for it: name one." },
+    };
   }
   const startedAt = performance.now();
   const ms = () => Math.round(performance.now() - startedAt);
   const first = hits.slice(0, RERANKED);
   try {
     const signal = AbortSignal.any([caller.signal, AbortSignal.timeout(TIMEOUT_MS)]);
-    const documents = first.map((hit) => hit.content.slice(0, MAX_CHARACTERS));
+    const documents = first.map((hit) => toPassage(hit, headers.get(hit.documentId)));
     const { scores, costUsd } =
       first.length === 0
         ? { scores: [], costUsd: 0 }
         : await askJudge(deps, { ...caller, signal }, judge, { query, documents });
     const report = { reranked: true, model: judge.id, ms: ms(), usd: costUsd };
-    return { hits: [...reorder(first, scores), ...hits.slice(RERANKED)].map(fallingScores()), report };
+    return { hits: [...reorder(first, scores), ...byScore(hits.slice(RERANKED))].map(fallingScores()), report };
   } catch (error) {
     caller.signal.throwIfAborted();
     deps.logger.warn({ err: error, tenantId: caller.tenantId, model: judge.id }, "a query's hits were not reranked");
     const reason = ms() >= TIMEOUT_MS ? `No answer within ${TIMEOUT_MS / 1_000} s.` : reasonOf(error);
-    return { hits, report: { reranked: false, model: judge.id, ms: ms(), usd: 0, reason } };
+    return { hits: byScore(hits), report: { reranked: false, model: judge.id, ms: ms(), usd: 0, reason } };
   }
+}
+
+const byScore = (hits: readonly Hit[]) => hits.toSorted((a, b) => b.score - a.score);
+
+/** What a judge reads of a hit: out of its place, a chunk seldom says what it is about. */
+function toPassage(hit: Hit, header: DocumentHeader | undefined): string {
+  const path = pathTo(header?.title ?? "", placeOf(hit)).slice(0, MAX_PATH);
+  return `${path}${path === "" ? "" : "\n"}${hit.content}`.slice(0, MAX_CHARACTERS);
 }
 
 const reasonOf = (error: unknown) => (error instanceof AppError ? error.message : "It failed.");

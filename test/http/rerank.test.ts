@@ -42,7 +42,11 @@ describe("reranking", function () {
       const text = `Note ${n}: the ${topics[n % topics.length]} of pump ${n} are checked each week.`;
       return `## Pump ${n}\n\n${text}${n === 20 ? " They are replaced." : ""}\n\n${makeProse(6, `station ${n}`)}`;
     });
-    const made = await admin.post("/rag/ingest", { content: notes.join("\n\n") }, { headers: { prefer: "wait=50" } });
+    const made = await admin.post(
+      "/rag/ingest",
+      { title: "Stations", content: notes.join("\n\n") },
+      { headers: { prefer: "wait=50" } },
+    );
     expect(made.at("chunks"), made.text).to.equal(36);
     expect((await put(admin)).status).to.equal(200);
   });
@@ -81,7 +85,10 @@ describe("reranking", function () {
     expect(request?.path).to.equal("/v1/rerank");
     expect(request?.headers.authorization).to.equal(`Bearer ${KEY}`);
     expect(request?.body).to.deep.include({ model: "rerank-1", query: "the filters of pump 20 replaced", top_n: 30 });
-    expect(request?.body.documents).to.have.lengthOf(30);
+    const read = request?.body.documents as string[];
+    expect(read).to.have.lengthOf(30);
+    expect(new Set(read)).to.have.lengthOf(30);
+    for (const passage of read) expect(passage).to.match(/^Stations > Pump \d+\n## Pump/);
     const logs = await pollUntil(async () => {
       const { body: page } = await admin.get("/ai/logs?kind=rerank");
       const { data } = page as { data: { costUsd: number; inputTokens: number }[] };

@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
 import { stemmer } from "stemmer";
-import { functionWords } from "../../../common-words.ts";
+import { weightOfStem } from "../../../common-words.ts";
 import { forEachWord } from "./offline-words.ts";
 
 /** Name of the built-in embedding in the catalogue and on stored chunks. */
@@ -16,14 +15,8 @@ const PIECE_LENGTH = 4;
 const SHORTEST_IN_PIECES = 3;
 const LONGEST_WORD = 40;
 const NUMBER_WEIGHT = 0.5;
-/** Weight of words that say nothing: enough to distinguish texts that have no others. */
-const LEAST_WEIGHT = 0.02;
 /** Words whose features are remembered; when the memory is full it is emptied, which changes no result. */
 const MAX_REMEMBERED = 30_000;
-/** Where content words begin among the words of English: function words come before. */
-const FIRST_RANK = 60;
-/** Some 1,800 words of general English prose, the commonest first; inflected forms that share a stem with one are left out. */
-const commonWords = new URL("./common-words.txt", import.meta.url);
 
 /** What the forms of one stem add to a vector: hashes (whose lowest bit is the sign) of the stem, then of its pieces. */
 type Stem = { hashes: number[]; weight: number; pieceWeight: number /** In the text at hand. */; count: number };
@@ -47,13 +40,17 @@ function embedText(text: string, dimensions: number): Float32Array {
     stem.count += words < LEAD_WORDS ? LEAD_WEIGHT : 1;
     words += 1;
   });
-  const vector = new Float64Array(dimensions);
+  if (sums.length !== dimensions) sums = new Float64Array(dimensions);
+  sums.fill(0);
   for (const stem of stems) {
-    addStem(vector, stem);
+    addStem(sums, stem);
     stem.count = 0;
   }
-  return toUnitLength(vector);
+  return toUnitLength(sums);
 }
+
+/** The vector of the text at hand: an array for each text would be most of the garbage of an ingestion. */
+let sums = new Float64Array(offlineEmbeddingDimensions);
 
 function addStem(vector: Float64Array, { hashes, weight, pieceWeight, count }: Stem): void {
   const size = vector.length;
@@ -79,7 +76,6 @@ function toUnitLength(sums: Float64Array): Float32Array {
 
 const byWord = new Map<string, Stem>();
 const byStem = new Map<string, Stem>();
-let weights: Map<string, number> | undefined;
 
 function stemOf(whole: string): Stem {
   const word = whole.length > LONGEST_WORD ? whole.slice(0, LONGEST_WORD) : whole;
@@ -101,9 +97,8 @@ function forgetWhenFull(): void {
 }
 
 function makeStem(stem: string): Stem {
-  weights ??= weightsOfStems();
   const isNumber = /^\p{N}/u.test(stem);
-  const weight = (weights.get(stem) ?? 1) * (isNumber ? NUMBER_WEIGHT : 1);
+  const weight = weightOfStem(stem) * (isNumber ? NUMBER_WEIGHT : 1);
   const framed = `_${stem}_`;
   const count = stem.length < SHORTEST_IN_PIECES ? 0 : framed.length - PIECE_LENGTH + 1;
   const pieces = Array.from({ length: count }, (_, at) => `#${framed.slice(at, at + PIECE_LENGTH)}`);
@@ -113,23 +108,6 @@ function makeStem(stem: string): Stem {
     pieceWeight: (weight * PIECES_WEIGHT) / Math.sqrt(count || 1),
     count: 0,
   };
-}
-
-/**
- * Weights of the stems of common words, between 0 and 1; a stem that is not among them has 1. By Zipf's law the word of
- * rank r is each 10 r-th or so, and a passage of 200 words has it with probability 1 - exp(-20 / r): the weight is its
- * information, beside that of a word of rank 8,000.
- */
-function weightsOfStems(): Map<string, number> {
-  const made = new Map<string, number>();
-  for (const word of functionWords) made.set(stemmer(word), LEAST_WEIGHT);
-  let rank = FIRST_RANK;
-  const words = readFileSync(commonWords, "utf8").trim().split(/\s+/);
-  for (const stem of new Set(words.map((word) => stemmer(word)))) {
-    if (!made.has(stem)) made.set(stem, Math.min(1, -Math.log(1 - Math.exp(-20 / rank)) / 6));
-    rank += 1;
-  }
-  return made;
 }
 
 /** FNV-1a with a final mix (the lowest bits serve as sign and slot), cut to 30 bits, which engines keep as small integers. */

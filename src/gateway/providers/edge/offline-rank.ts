@@ -1,4 +1,5 @@
 import { functionWords } from "../../../common-words.ts";
+import { makeTextMeter } from "../../../in-slices.ts";
 
 /** Longest text that is looked through for sentences, in characters; of a longer one, the start and the end. */
 const MAX_TEXT = 400_000;
@@ -48,9 +49,14 @@ function bounded(text: string): string {
 export type Ranked = { sentence: string; index: number; score: number };
 
 /** Sentences that share words with the question, best first: rare words count most, long sentences are discounted. */
-export function rankSentences(sentences: readonly string[], question: string): Ranked[] {
+export function* rankSentences(sentences: readonly string[], question: string): Generator<void, Ranked[]> {
   const asked = new Set(contentWords(question));
-  const words = sentences.map((sentence) => contentWords(sentence));
+  const isDue = makeTextMeter();
+  const words: string[][] = [];
+  for (const sentence of sentences) {
+    words.push(contentWords(sentence));
+    if (isDue(sentence.length)) yield;
+  }
   const frequency = new Map<string, number>();
   for (const list of words) for (const word of new Set(list)) frequency.set(word, (frequency.get(word) ?? 0) + 1);
   const ranked = words.flatMap((list, index): Ranked[] => {

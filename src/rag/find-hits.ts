@@ -1,0 +1,55 @@
+import { makeShares } from "../isolation/shares.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import { chooseDocuments, conditionsOf } from "./choose-documents.ts";
+import { chooseCollections } from "./collections.ts";
+import { type CurrentHits, type CurrentSearch, findCurrent } from "./current-hits.ts";
+import type { RagDeps } from "./deps.ts";
+import { fulfils } from "./metadata-filter.ts";
+import type { QueryInput } from "./schemas.ts";
+import { makeWideFilters } from "./wide-filters.ts";
+
+/** So many times as many hits are searched among all documents as when only those that match are searched. */
+const DEPTH_FACTOR = 2;
+/** Above this many results, what is searched among all would be a deep search. */
+const MOST_AMONG_ALL = 40;
+
+const noHits: CurrentHits = { hits: [], headers: new Map(), warnings: [], isShort: false };
+
+type FindHits = (
+  caller: Pick<Caller, "tenantId" | "collections"> & { signal: AbortSignal },
+  input: QueryInput,
+  search: CurrentSearch,
+) => Promise<CurrentHits>;
+
+/**
+ * Makes what finds the hits of a query among the documents that it is limited to. Those that match its filter are looked up
+ * first, and then searched. When most match, that takes longer than the search: then all are searched by their vectors, and
+ * the nearest hits are kept whose documents match, which are the same.
+ * @throws AppError as `chooseDocuments` does.
+ */
+export function makeFindHits(deps: Pick<RagDeps, "store">): FindHits {
+  const scans = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
+  const filters = makeWideFilters();
+  return async (caller, input, search) => {
+    const { tenantId, signal } = caller;
+    const conditions = input.documentIds === undefined ? conditionsOf(input) : undefined;
+    const filter = conditions && { conditions, collection: input.collection };
+    const isShallow = search.mode === "vector" && search.topK <= MOST_AMONG_ALL;
+    if (filter && isShallow && filters.isWide(tenantId, filter)) {
+      const among = {
+        isWanted: ({ metadata = {} }) => fulfils(metadata, filter.conditions),
+        depthFactor: DEPTH_FACTOR,
+      };
+      const collections = chooseCollections(caller, input.collection);
+      const found = await findCurrent(deps, tenantId, { ...search, collections, among });
+      if (!found.isShort) return found;
+      filters.noteShort(tenantId, filter);
+    }
+    const enterScan = () => scans.enter(tenantId, signal);
+    const choosing = chooseDocuments(deps, caller, input, enterScan);
+    const [chosen] = await Promise.all([choosing, search.vectorsFor(search.spaces)]);
+    const { documentIds } = chosen;
+    if (filter && documentIds) filters.note(tenantId, filter, documentIds.length);
+    return documentIds?.length === 0 ? noHits : findCurrent(deps, tenantId, { ...search, ...chosen });
+  };
+}

@@ -12,7 +12,7 @@ export const embeddingsBodySchema = z.object({
 
 export type EmbeddingsBody = z.output<typeof embeddingsBodySchema>;
 
-/** The answer of `POST /ai/embeddings`: OpenAI's list, with cost and log id. */
+/** The response of `POST /ai/embeddings`: OpenAI's list, with cost and log id. */
 export const embeddingsResponseSchema = z.object({
   object: z.literal("list"),
   data: z.array(

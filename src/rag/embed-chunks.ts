@@ -42,7 +42,8 @@ export async function embedChunks(
   });
 }
 
-type Embedded = Pick<NewChunk, "hash" | "embedding">;
+/** A vector with the hash of its text. */
+export type Embedded = Pick<NewChunk, "hash" | "embedding">;
 
 /** The vectors of texts of a document, each with the hash by which a later version finds it again. */
 export async function embedInputs(
@@ -55,7 +56,7 @@ export async function embedInputs(
   inputs: readonly string[],
 ): Promise<Embedded[]> {
   const { caller, model, documentId, dimensions, hasEarlier = true } = about;
-  const hashes = inputs.map((input) => createHash("sha256").update(input).digest("base64url"));
+  const hashes = inputs.map(hashInput);
   const known = hasEarlier
     ? await deps.store.chunks.embeddingsByHash(caller.tenantId, { documentId, model, hashes })
     : new Map<string, Float32Array>();
@@ -68,6 +69,9 @@ export async function embedInputs(
   return hashes.map((hash) => requireMade({ hash, embedding: known.get(hash) ?? fresh.next().value }));
 }
 
+/** By what a later version finds the vector of a text again. */
+export const hashInput = (input: string): string => createHash("sha256").update(input).digest("base64url");
+
 function requireMade({ hash, embedding }: { [F in keyof Embedded]?: Embedded[F] | undefined } = {}): Embedded {
   if (hash === undefined || embedding === undefined)
     throw new TypeError("the gateway returned fewer embeddings than texts");
@@ -75,7 +79,7 @@ function requireMade({ hash, embedding }: { [F in keyof Embedded]?: Embedded[F] 
 }
 
 /** The titles above a chunk. The first heading is often the document's title. */
-function pathTo(title: string, { headings = [] }: ChunkText): string {
+export function pathTo(title: string, { headings = [] }: Pick<ChunkText, "headings">): string {
   const heading = toHeading(headings);
   return heading === title || heading.startsWith(`${title} > `)
     ? heading

@@ -1,16 +1,21 @@
 import { AppError } from "../errors.ts";
 import type { WorkContext } from "../jobs/work.ts";
+import type { ChunkDocument } from "../store/chunk.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { DocumentRecord } from "../store/document-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import { toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
-import { EMBED_BATCH, embedInputs, toEmbeddingInput } from "./embed-chunks.ts";
+import { EMBED_BATCH, type Embedded, embedInputs, toEmbeddingInput } from "./embed-chunks.ts";
 
 type MoveDeps = Pick<RagDeps, "store" | "gateway" | "jobs">;
+type MoveContext = Pick<WorkContext, "tenantId" | "signal" | "share">;
 
 /** Where documents are moved to, and the key that the calls are counted to. */
 export type Move = { space: VectorSpace; keyId: string };
+
+/** A version of a document in another space, while it is written. */
+export type DocumentMove = NonNullable<Awaited<ReturnType<typeof beginMove>>>;
 
 /**
  * Embeds the chunks of a document again, as a version of its own, and switches queries to it by a compare-and-set; the vectors of
@@ -19,45 +24,90 @@ export type Move = { space: VectorSpace; keyId: string };
  */
 export async function moveDocument(
   deps: MoveDeps,
-  { tenantId, signal, share }: Pick<WorkContext, "tenantId" | "signal" | "share">,
+  context: MoveContext,
   { documentId, move: { space, keyId } }: { documentId: string; move: Move },
 ): Promise<boolean> {
-  const { documents, chunks } = deps.store;
-  const found = await documents.get(tenantId, documentId);
-  if (!found || found.vectorSpace === toSpaceKey(space) || (await isAtWork(deps, found))) return false;
-  const begun = await documents.beginMove(tenantId, found);
-  if (!begun) return false;
-  const { version, lastVersion } = begun;
+  const { tenantId, signal } = context;
+  const move = await beginMove(deps, context, { documentId, space });
+  if (!move) return false;
   const caller = { tenantId, keyId, surface: "reindex", signal };
-  const remove = () => chunks.remove(tenantId, { documentId, version: lastVersion });
   try {
-    let count = 0;
-    for (let length = EMBED_BATCH; length === EMBED_BATCH; count += length) {
+    for (let from = 0, length = EMBED_BATCH; length === EMBED_BATCH; from += length) {
       signal.throwIfAborted();
-      const range = { from: count, limit: EMBED_BATCH };
-      const stored = await chunks.read(tenantId, { documentId, version }, range);
+      const stored = await move.read(from);
       length = stored.length;
       const made = await embedInputs(deps, { caller, documentId, ...space }, stored.map(toEmbeddingInput));
-      if (made.some(({ embedding }) => embedding.length !== space.dimensions))
-        throw new AppError("provider_failed", `${space.model} made vectors of different lengths.`);
+      if (!move.fits(made)) throw new AppError("provider_failed", `${space.model} made vectors of different lengths.`);
+      await move.write(stored, made);
+    }
+  } catch (error) {
+    await move.remove().catch(() => undefined); // hidden, and removed with the next version
+    throw error;
+  }
+  return move.finish();
+}
+
+/** Begins to move a document, as far as it can be moved; with `version` only that one. Null when it cannot. */
+export async function beginMove(
+  deps: MoveDeps,
+  { tenantId, signal, share }: MoveContext,
+  { documentId, space, version: expected }: { documentId: string; space: VectorSpace; version?: number },
+) {
+  const { documents, chunks } = deps.store;
+  const found = await findMovable(deps, tenantId, { documentId, space });
+  if (!found || found.version !== (expected ?? found.version)) return null;
+  const begun = await documents.beginMove(tenantId, found);
+  if (!begun) return null;
+  const { version, lastVersion } = begun;
+  const remove = () => chunks.remove(tenantId, { documentId, version: lastVersion });
+  let written = 0;
+  const publish = async () => {
+    const shown = await share(() => chunks.makeLive(tenantId, { documentId, version: lastVersion }, written));
+    signal.throwIfAborted();
+    const isWhole = shown === written && written === begun.chunks;
+    return isWhole && documents.finishMove(tenantId, begun, toSpaceKey(space));
+  };
+  return {
+    /** Up to `EMBED_BATCH` chunks of the version that queries see, from a number on. */
+    read: (from: number) => chunks.read(tenantId, { documentId, version }, { from, limit: EMBED_BATCH }),
+    /** Whether vectors have the length of the space. */
+    fits: (made: readonly Embedded[]) => made.every(({ embedding }) => embedding.length === space.dimensions),
+    /** Writes chunks with their vectors, one for each, hidden. True for the last ones: then all are there. */
+    async write(stored: readonly ChunkDocument[], made: readonly Embedded[]): Promise<boolean> {
       const renewed = stored.map(({ _id, tenantId: _, liveAt, ...chunk }, index) => {
         return { ...chunk, ...made[index], version: lastVersion, model: space.model, live: false };
       });
-      await share(() => chunks.insert(tenantId, renewed as NewChunk[])); // `embedInputs` gives one for each
-    }
-    const shown = await share(() => chunks.makeLive(tenantId, { documentId, version: lastVersion }, count));
-    signal.throwIfAborted();
-    const isWhole = shown === count && count === begun.chunks;
-    if (!(isWhole && (await documents.finishMove(tenantId, begun, toSpaceKey(space))))) {
-      await remove();
-      return false;
-    }
-  } catch (error) {
-    await remove().catch(() => undefined); // hidden, and removed with the next version
-    throw error;
-  }
-  await chunks.remove(tenantId, { documentId, before: lastVersion });
-  return true;
+      await share(() => chunks.insert(tenantId, renewed as NewChunk[])); // `made` has one for each
+      written += stored.length;
+      return written === begun.chunks; // in the same turn: of writes at the same time one is the last
+    },
+    remove,
+    /** Switches queries to the version. False, and the version is removed, when the document has changed. */
+    async finish(): Promise<boolean> {
+      try {
+        if (!(await publish())) {
+          await remove();
+          return false;
+        }
+      } catch (error) {
+        await remove().catch(() => undefined);
+        throw error;
+      }
+      await chunks.remove(tenantId, { documentId, before: lastVersion });
+      return true;
+    },
+  };
+}
+
+/** A document that is in another space and not at work; null when it is not. */
+export async function findMovable(
+  deps: Pick<MoveDeps, "store" | "jobs">,
+  tenantId: string,
+  { documentId, space }: { documentId: string; space: VectorSpace },
+): Promise<DocumentRecord | null> {
+  const found = await deps.store.documents.get(tenantId, documentId);
+  if (!found || found.vectorSpace === toSpaceKey(space) || (await isAtWork(deps, found))) return null;
+  return found;
 }
 
 /** Whether the document's own job has not ended. */

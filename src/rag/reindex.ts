@@ -4,12 +4,13 @@ import { newId } from "../ids.ts";
 import { reindexQueue } from "../jobs/queues.ts";
 import { Rescheduled } from "../jobs/reschedule.ts";
 import { defineWork, recordsOf, submitWork, type Work, type WorkContext } from "../jobs/work.ts";
-import type { ReindexRecord } from "../store/reindex-store.ts";
+import type { ReindexMode, ReindexRecord } from "../store/reindex-store.ts";
 import { toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { RagDeps } from "./deps.ts";
 import { endsJob } from "./index-document.ts";
 import { moveDocument } from "./move-document.ts";
+import { moveByBatches } from "./reindex-batches.ts";
 import type { ReindexResult } from "./schemas.ts";
 
 const DOCUMENTS_AT_ONCE = 4;
@@ -30,9 +31,11 @@ export function makeReindexWork(deps: RagDeps): Work {
     idField: "reindexId",
     run: (context) => reindex(deps, context),
     ...recordsOf(reindexes),
-    closeOrphan: ({ tenantId, _id }) => reindexes.finish(tenantId, _id),
+    closeOrphan: ({ tenantId, _id }) => end(deps, tenantId, _id),
   });
 }
+
+export type ReindexInput = { caller: Caller; jobId: string; isInteractive: boolean; mode: ReindexMode };
 
 /**
  * Begins to move all documents of a tenant to the model that it has chosen.
@@ -40,7 +43,7 @@ export function makeReindexWork(deps: RagDeps): Work {
  */
 export async function acceptReindex(
   deps: RagDeps & { work: Work },
-  { caller, jobId, isInteractive }: { caller: Caller; jobId: string; isInteractive: boolean },
+  { caller, jobId, isInteractive, mode }: ReindexInput,
 ) {
   const { tenantId, keyId, subject: startedBy } = caller;
   const chosen = await deps.embeddingModels.read(tenantId);
@@ -53,6 +56,7 @@ export async function acceptReindex(
     jobId,
     keyId,
     model,
+    mode,
     moved: 0,
     isOpen: true,
     createdAt: now,
@@ -74,29 +78,65 @@ async function reindex(deps: RagDeps, context: WorkContext): Promise<ReindexResu
   const record = await reindexes.begin(tenantId, recordId);
   if (!record) throw new AppError("cancelled", "The documents are not moved any more.");
   try {
-    const { model } = record;
+    const { model, keyId, moved, batched = 0 } = record;
     const space = { model, dimensions: record.dimensions ?? (await probe(deps, context, record)) };
-    const run = { space, keyId: record.keyId, until: performance.now() + TURN_MS, moved: record.moved, left: 0 };
+    const left = await countLeft(deps, tenantId, space);
+    const run = { space, keyId, until: performance.now() + TURN_MS, moved, batched, left };
+    await moveBatched(deps, context, { run, record });
     for (let pass = 0; pass < MAX_PASSES; pass += 1) {
       run.left = await countLeft(deps, tenantId, space);
       const before = run.moved;
       if (run.left > 0) await moveAll(deps, context, run);
       if (run.moved === before) break;
     }
-    await reindexes.finish(tenantId, recordId);
-    return { model, moved: run.moved, left: await countLeft(deps, tenantId, space) };
+    await end(deps, tenantId, recordId);
+    const result = { model, moved: run.moved, left: await countLeft(deps, tenantId, space) };
+    return run.batched === 0 ? result : { ...result, batched: run.batched };
   } catch (error) {
-    if (!(error instanceof Rescheduled) && endsJob(error, context)) await reindexes.finish(tenantId, recordId);
+    if (!(error instanceof Rescheduled) && endsJob(error, context)) await end(deps, tenantId, recordId);
     throw error;
   }
 }
 
-type Run = { space: VectorSpace; keyId: string; until: number; moved: number; left: number };
+/** Ends a move; the batches that are still at the provider are given up. */
+async function end({ gateway, store }: RagDeps, tenantId: string, recordId: string): Promise<void> {
+  await gateway.embeddingBatches.abandon(tenantId, recordId);
+  await store.reindexes.finish(tenantId, recordId);
+}
+
+type Run = { space: VectorSpace; keyId: string; until: number; moved: number; batched: number; left: number };
+
+/** Moves what the provider's batches can, where that is asked for and the provider has some. @throws Rescheduled meanwhile. */
+async function moveBatched(
+  deps: RagDeps,
+  context: WorkContext,
+  { run, record: { mode, model } }: { run: Run; record: ReindexRecord },
+): Promise<void> {
+  const { tenantId } = context;
+  if (mode !== "batch" || !(await deps.gateway.embeddingBatches.isOffered(tenantId, model))) return;
+  await requirePresent(deps, tenantId, model);
+  const total = run.moved + run.left;
+  const { space, keyId } = run;
+  const onMoved = () => noteMoved(deps, context, { run, total, isBatched: true });
+  await moveByBatches(deps, context, { space, keyId, onMoved });
+}
+
+/** Notes that a document was moved, of about `total`. */
+async function noteMoved(
+  { store: { reindexes } }: RagDeps,
+  { tenantId, recordId, progress }: WorkContext,
+  { run, total, isBatched = false }: { run: Run; total: number; isBatched?: boolean },
+): Promise<void> {
+  run.moved += 1;
+  if (isBatched) run.batched += 1;
+  await reindexes.addMoved(tenantId, recordId, { isBatched });
+  await progress({ stage: "embedding", done: run.moved, total: Math.max(total, run.moved) });
+}
 
 /** Moves each document that is in another space, in the order of ids. */
 async function moveAll(deps: RagDeps, context: WorkContext, run: Run): Promise<void> {
-  const { tenantId, recordId } = context;
-  const { documents, reindexes } = deps.store;
+  const { tenantId } = context;
+  const { documents } = deps.store;
   const total = run.moved + run.left;
   for (const from of await documents.spaces(tenantId, MAX_SPACES)) {
     if (from === toSpaceKey(run.space)) continue;
@@ -106,10 +146,8 @@ async function moveAll(deps: RagDeps, context: WorkContext, run: Run): Promise<v
       after = page.at(-1) ?? after;
       length = page.length;
       await forEachConcurrent(page, DOCUMENTS_AT_ONCE, async (documentId) => {
-        if (!(await moveDocument(deps, context, { documentId, move: run }))) return;
-        run.moved += 1;
-        await reindexes.addMoved(tenantId, recordId, 1);
-        await context.progress({ stage: "embedding", done: run.moved, total: Math.max(total, run.moved) });
+        if (await moveDocument(deps, context, { documentId, move: run }))
+          await noteMoved(deps, context, { run, total });
       });
       if (performance.now() > run.until) throw new Rescheduled(0);
     }

@@ -1,4 +1,5 @@
 import { AppError } from "../errors.ts";
+import type { ReindexRecord } from "../store/reindex-store.ts";
 import { readSpaceKey, toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 import { MAX_SPACES } from "./embed-query.ts";
@@ -17,9 +18,11 @@ export async function viewSettings(deps: SettingsDeps, tenantId: string): Promis
     const documents = await deps.store.documents.countInSpace(tenantId, toSpaceKey(space));
     return { ...space, documents, isPresent: space.model === embeddingModel };
   });
-  const moving = reindex && { reindex: { jobId: reindex.jobId, model: reindex.model, moved: reindex.moved } };
+  const moving = reindex && { reindex: toMoving(reindex) };
   return { embeddingModel, models: await Promise.all(models), ...moving };
 }
+
+const toMoving = ({ jobId, model, mode = "now", moved }: ReindexRecord) => ({ jobId, model, mode, moved });
 
 /**
  * Sets the model by which documents are embedded from now on. Those that are there stay as they are, and are found.

@@ -69,6 +69,11 @@ export const migrations: readonly Migration[] = [
       }
     },
   },
+  {
+    // The store of a data folder divides large documents from this version on: an earlier release would see a part of them.
+    what: "keep earlier releases from reading large documents without their large fields",
+    run: async () => undefined,
+  },
 ];
 
 type Step = { then?: Step[]; else?: Step[] };

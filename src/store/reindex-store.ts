@@ -3,6 +3,10 @@ import { defineCollection, ofTenant } from "./collection.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import { unlessDuplicate } from "./writes.ts";
 
+/** `batch`: at half the price and within a day, where the model's provider has batches. */
+export const reindexModes = ["batch", "now"] as const;
+export type ReindexMode = (typeof reindexModes)[number];
+
 /** The move of a tenant's documents to an embedding model. A tenant has one at a time, and keeps the last one. */
 export type ReindexRecord = WorkDocument & {
   model: string;
@@ -10,8 +14,11 @@ export type ReindexRecord = WorkDocument & {
   dimensions?: number;
   /** The key that asked for it: its calls are counted to it. */
   keyId: string;
-  /** Documents that were moved. */
+  /** Absent: `now`. */
+  mode?: ReindexMode;
+  /** Documents that were moved, and those of them whose vectors are a batch's. */
   moved: number;
+  batched?: number;
 };
 
 export const reindexCollection = defineCollection<ReindexRecord>({
@@ -41,8 +48,9 @@ export function makeReindexStore(db: Db) {
     findOpen: (tenantId: string): Promise<ReindexRecord | null> =>
       reindexes.findOne(ofTenant(tenantId, { isOpen: true as const })),
     setDimensions: (tenantId: string, id: string, dimensions: number) => update(tenantId, id, { $set: { dimensions } }),
-    /** Counts documents that were moved. */
-    addMoved: (tenantId: string, id: string, moved: number) => update(tenantId, id, { $inc: { moved } }),
+    /** Counts a document that was moved. */
+    addMoved: (tenantId: string, id: string, { isBatched = false } = {}) =>
+      update(tenantId, id, { $inc: { moved: 1, ...(isBatched ? { batched: 1 } : {}) } }),
     /** Ends one that is open. */
     finish: (tenantId: string, id: string) => update(tenantId, id, { $unset: { isOpen: "" } }),
   };

@@ -17,6 +17,7 @@ import { dataVersionOf, migrateData } from "./data-version.ts";
 import { definitionVersionCollection, makeDefinitionVersionStore } from "./definition-version-store.ts";
 import { documentCollection } from "./document-record.ts";
 import { makeDocumentStore } from "./document-store.ts";
+import { embeddingBatchCollection, makeEmbeddingBatchStore } from "./embedding-batch-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
 import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
@@ -64,6 +65,7 @@ const declarations = [
   completionsCollection,
   customProviderCollection,
   documentCollection,
+  embeddingBatchCollection,
   executionCollection,
   idempotencyCollection,
   jobCollection,
@@ -138,12 +140,13 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       toolNames: makeToolNameStore(db),
       organizations: makeOrganizationStore(db),
       idempotency: makeIdempotencyStore(db),
-      completions: makeCompletionStore(db),
+      completions: makeCompletionStore(db, use),
       retention: makeRetentionStore(db),
       usage: makeUsageStore(db),
       use,
       budgets: makeBudgetStore(db),
       batches: makeBatchStore(db),
+      embeddingBatches: makeEmbeddingBatchStore(db),
       files: makeFileStore(db),
       vectorStoreBatches: makeVectorStoreBatchStore(db),
       ping,

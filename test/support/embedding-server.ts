@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { embedOffline } from "../../src/gateway/providers/edge/offline-embed.ts";
+import { type FakeEmbeddingBatches, fakeEmbeddingBatches } from "./embedding-batches.ts";
 
 /** A request that the server answered, with the texts that it embedded. */
 export type EmbeddedTexts = { model: string; texts: string[] };
@@ -14,6 +15,7 @@ export type EmbeddingServer = {
   textsOf(model: string): string[];
   /** Called before each answer: a status refuses the request, a promise delays its answer. */
   onRequest(hook: (request: EmbeddedTexts) => Promise<void> | number | undefined): void;
+  batches: FakeEmbeddingBatches;
   close(): Promise<void>;
 };
 
@@ -24,8 +26,10 @@ export type EmbeddingServer = {
 export async function startEmbeddingServer(): Promise<EmbeddingServer> {
   const answered: EmbeddedTexts[] = [];
   let hook: (request: EmbeddedTexts) => Promise<void> | number | undefined = () => undefined;
+  const batches = fakeEmbeddingBatches(({ model, input }) => toList(model, input));
   const server = createServer(async (request, response) => {
     const bytes = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
+    if (await batches.serve(request, response, bytes)) return;
     const { model, input } = JSON.parse(bytes.toString("utf8")) as { model: string; input: string | string[] };
     const texts = [input].flat();
     const held = hook({ model, texts });
@@ -36,15 +40,8 @@ export async function startEmbeddingServer(): Promise<EmbeddingServer> {
     }
     await held;
     if (response.destroyed) return; // who asked is gone
-    const tokens = texts.reduce((sum, text) => sum + text.split(/\s+/).length, 0);
-    const data = embedLike(model, texts).map((vector, index) => ({
-      object: "embedding",
-      index,
-      embedding: Buffer.from(vector.buffer).toString("base64"),
-    }));
     response.writeHead(200, { "content-type": "application/json" });
-    const usage = { prompt_tokens: tokens, total_tokens: tokens };
-    response.end(JSON.stringify({ object: "list", data, model, usage }), () => answered.push({ model, texts }));
+    response.end(JSON.stringify(toList(model, texts)), () => answered.push({ model, texts }));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -53,6 +50,7 @@ export async function startEmbeddingServer(): Promise<EmbeddingServer> {
   return {
     url: `http://127.0.0.1:${address.port}/v1`,
     answered,
+    batches: batches.fake,
     textsOf: (model) => answered.flatMap((one) => (one.model === model ? one.texts : [])),
     onRequest: (given) => {
       hook = given;
@@ -63,6 +61,19 @@ export async function startEmbeddingServer(): Promise<EmbeddingServer> {
       await once(server, "close");
     },
   };
+}
+
+/** What texts cost. */
+export const tokensOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.split(/\s+/).length, 0);
+
+function toList(model: string, texts: readonly string[]) {
+  const data = embedLike(model, texts).map((vector, index) => ({
+    object: "embedding",
+    index,
+    embedding: Buffer.from(vector.buffer).toString("base64"),
+  }));
+  const tokens = tokensOf(texts);
+  return { object: "list", data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
 
 /** Vectors that are near for texts that share words; each model has a direction of its own for the same feature. */

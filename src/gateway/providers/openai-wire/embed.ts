@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { EmbeddingRequest, EmbeddingResult, Served } from "../provider.ts";
 import { malformed, parseWire } from "../wire-errors.ts";
 import { startedEmbeddings, wireEmbeddings } from "./schemas.ts";
@@ -13,21 +14,31 @@ export function toWireEmbeddings(request: EmbeddingRequest): string {
 }
 
 /** Reads base64 and arrays. @throws AppError `provider_failed` for what is not a list with a vector for each input. */
-export function fromWireEmbeddings(body: string, request: EmbeddingRequest): EmbeddingResult {
-  const { data, usage, model } = parseWire(wireEmbeddings, body, "is not a list of embeddings");
-  const embeddings: (Float32Array | undefined)[] = new Array(request.input.length).fill(undefined);
+export function fromWireEmbeddings(body: string, { input, model }: EmbeddingRequest): EmbeddingResult {
+  return readWireEmbeddings(parseWire(wireEmbeddings, body, "is not a list of embeddings"), {
+    count: input.length,
+    model,
+  });
+}
+
+/** The same for a list that is parsed already. */
+export function readWireEmbeddings(
+  { data, usage, ...wire }: z.output<typeof wireEmbeddings>,
+  { count, model }: { count: number; model: string },
+): EmbeddingResult {
+  const embeddings: (Float32Array | undefined)[] = new Array(count).fill(undefined);
   data.forEach(({ index, embedding }, n) => {
     const place = index ?? n;
     if (place >= 0 && place < embeddings.length) embeddings[place] = toVector(embedding);
   });
   const whole = embeddings.filter((vector) => vector !== undefined);
-  if (whole.length !== request.input.length || data.length !== request.input.length) {
+  if (whole.length !== count || data.length !== count) {
     throw malformed("another number of embeddings than was asked for");
   }
   return {
     embeddings: whole,
     ...(usage ? { usage: { inputTokens: usage.prompt_tokens } } : {}),
-    model: model ?? request.model,
+    model: wire.model ?? model,
   };
 }
 

@@ -17,7 +17,9 @@ export type WireProviderOptions = Connection & {
 export const bearer: ToHeaders = (key) => (key === undefined ? {} : { authorization: `Bearer ${key}` });
 
 /** A provider for any server that speaks OpenAI's wire format. */
-export function makeWireProvider(options: WireProviderOptions): Required<Omit<Provider, "batches" | "forward">> {
+export function makeWireProvider(
+  options: WireProviderOptions,
+): Required<Omit<Provider, "batches" | "embeddingBatches" | "forward">> {
   const { dialect, ...connection } = options;
   const client = makeWireClient({ ...connection, toHeaders: bearer });
   return {

@@ -13,6 +13,7 @@ import {
   queryOutcomeSchema,
   ragSettingsBodySchema,
   ragSettingsSchema,
+  reindexFields,
   reindexResultSchema,
   withOneSource,
 } from "../../src/rag/schemas.ts";
@@ -135,7 +136,7 @@ export const ragRoutes = [
     result: ({ params: { id }, caller, platform }) => platform.rag.get(caller, id),
   }),
   routes.patch("/rag/documents/:id", {
-    summary: "Change the title, metadata or expiry of a document",
+    summary: "Change the title, metadata, expiry or refreshes of a document",
     description: "What is left out stays. The source is not read again: searches by words find a new title once it is.",
     params,
     body: named("DocumentChange", documentChangeSchema),
@@ -211,19 +212,23 @@ export const ragRoutes = [
     summary: "Move all documents to the present embedding model",
     description:
       "A job that embeds the documents of other models again, one after the other; queries find each by its former vectors until " +
-      "the new ones are complete. It can be cancelled and started again at any time; one runs at a time.",
-    body: jobRequest,
+      "the new ones are complete. Where the model's provider makes embeddings in batches, that is at half the price and takes up " +
+      "to a day; `mode: now` does not wait for it. It can be cancelled and started again at any time; one runs at a time.",
+    body: named("ReindexRequest", z.object({ ...reindexFields, ...withCallback })),
     isAsync: true,
     responses: {
       200: { description: "The documents are moved", body: named("ReindexResult", reindexResultSchema) },
       202: { description: "They are being moved", body: acceptedSchema },
     },
     errors: ["wrong_state", "provider_not_configured", "quota_exceeded"],
-    handler: (input) =>
-      serveJob(input, {
-        accept: (job) => input.platform.rag.reindexing.accept({ caller: input.caller, ...job }),
+    handler(input) {
+      const { body, caller, platform } = input;
+      const { mode } = body;
+      return serveJob(input, {
+        accept: (job) => platform.rag.reindexing.accept({ caller, mode, ...job }),
         defaultWaitMs: 0,
-      }),
+      });
+    },
   }),
   routes.delete("/rag/documents/:id", {
     summary: "Delete a document with all its chunks",

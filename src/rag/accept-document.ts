@@ -33,7 +33,11 @@ export async function acceptDocument(
 export async function refreshDocument(
   deps: RagDeps & { work: Work },
   known: DocumentRecord,
-  { caller, jobId, isInteractive }: { caller: Caller; jobId: string; isInteractive: boolean },
+  {
+    caller,
+    jobId,
+    isInteractive,
+  }: { caller: Pick<Caller, "keyId" | "subject">; jobId: string; isInteractive: boolean },
 ): Promise<{ job: JobRecord }> {
   if (known.source.kind !== "url") throw new AppError("wrong_state", "Only a document of a URL can be refreshed.");
   const change = { jobId, keyId: caller.keyId, refreshJobId: jobId };

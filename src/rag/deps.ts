@@ -1,4 +1,5 @@
 import type { Gateway } from "../gateway/gateway.ts";
+import type { Pace } from "../isolation/pace.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
 import type { GuardedFetch } from "../net/guarded-fetch.ts";
@@ -13,11 +14,20 @@ export type RagDeps = {
   jobs: Pick<Jobs, "submit" | "get" | "find" | "cancel">;
   gateway: Pick<
     Gateway,
-    "embed" | "complete" | "rerank" | "findJudge" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic"
+    | "embed"
+    | "embeddingBatches"
+    | "complete"
+    | "rerank"
+    | "findJudge"
+    | "defaultEmbeddingModel"
+    | "checkEmbeddingModel"
+    | "isSemantic"
   >;
   embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;
   fetcher: GuardedFetch;
   parser: ParsePool;
+  /** Of removals: many of one tenant let others go first. */
+  pace: Pace;
   logger: Logger;
 };

@@ -1,15 +1,16 @@
 import { defined, toView } from "../defined.ts";
-import { notFound } from "../errors.ts";
+import { invalidRequest, notFound } from "../errors.ts";
 import { placeOf } from "../store/chunk.ts";
 import { collectionOf } from "../store/collection-filter.ts";
 import { isGone } from "../store/document-record.ts";
-import type { ShownDocument } from "../store/document-store.ts";
+import { refreshFields, type ShownDocument } from "../store/document-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import { readSpaceKey } from "../store/vector-space.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { chooseCollections, mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
 import { removeDocument, removeOfFile } from "./document-work.ts";
+import { toRefresh } from "./refresh-times.ts";
 import { type DocumentChange, type DocumentView, tagsOf } from "./schemas.ts";
 
 type DocumentQuery = PageQuery & {
@@ -19,7 +20,7 @@ type DocumentQuery = PageQuery & {
 };
 
 /** Documents as callers read, change and remove them; those of other collections are not there for a limited key. */
-export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs">) {
+export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace">) {
   const { store } = deps;
   const find = async (caller: Caller, documentId: string) => {
     const document = await store.documents.get(caller.tenantId, documentId);
@@ -64,14 +65,21 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs">) {
     },
     /** Changes a document's title, metadata or expiry; null removes that. @throws AppError `not_found`. */
     async describe(caller: Caller, documentId: string, change: DocumentChange): Promise<DocumentView> {
-      await find(caller, documentId);
-      const { title, metadata, expiresAt } = change;
+      const { source } = await find(caller, documentId);
+      const { title, metadata, expiresAt, refreshEveryHours } = change;
+      if (refreshEveryHours && source.kind !== "url")
+        throw invalidRequest("refreshEveryHours", "refreshEveryHours: only a document of a URL is read again.");
       const set = {
         ...(title === undefined ? {} : { title, isTitleGiven: true }),
         ...(metadata === undefined ? {} : { metadata, tags: tagsOf(metadata) }),
         ...(expiresAt ? { expiresAt: new Date(expiresAt) } : {}),
+        ...toRefresh(refreshEveryHours),
       };
-      const unset = expiresAt === null ? (["expiresAt"] as const) : [];
+      const unset = [
+        ...(expiresAt === null ? (["expiresAt"] as const) : []),
+        ...(refreshEveryHours === null ? refreshFields : []),
+        ...(refreshEveryHours ? (["refreshFailures"] as const) : []),
+      ];
       const changed = await store.documents.describeOne(caller.tenantId, documentId, { set, unset });
       if (!changed) throw notFound("document");
       return toDocumentView(changed);
@@ -88,7 +96,7 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs">) {
 
 function toDocumentView(record: ShownDocument): DocumentView {
   const { _id: documentId, title, chunks, createdAt, updatedAt, metadata, jobId, duplicateOf, error } = record;
-  const { externalId, expiresAt } = record;
+  const { externalId, expiresAt, refreshEveryHours, refreshAt } = record;
   const { kind, url, name, type } = record.source;
   const source = defined({ kind, url, name, type });
   const space = record.vectorSpace === undefined ? undefined : readSpaceKey(record.vectorSpace);
@@ -99,6 +107,8 @@ function toDocumentView(record: ShownDocument): DocumentView {
     collection: collectionOf(record),
     externalId,
     expiresAt,
+    refreshEveryHours,
+    refreshAt,
     chunks,
     createdAt,
     updatedAt,

@@ -1,5 +1,6 @@
 import type { Config } from "../config.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
+import { makePace } from "../isolation/pace.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { type Acceptance, acceptDocument, refreshDocument } from "./accept-document.ts";
@@ -10,7 +11,8 @@ import { makeDocuments } from "./documents.ts";
 import { makeEmbeddingModels } from "./embedding-models.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
-import { acceptReindex, makeReindexWork } from "./reindex.ts";
+import { acceptReindex, makeReindexWork, type ReindexInput } from "./reindex.ts";
+import { sweepRefreshes } from "./scheduled-refresh.ts";
 import type { QueryInput, QueryOutcome, RagSettingsBody } from "./schemas.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 
@@ -30,7 +32,8 @@ export function makeRag(
   const fetcher = makeGuardedFetch(config.fetch);
   const parser = makeParsePool({ timeoutMs: config.parse.timeoutMs, logger });
   const embeddingModels = makeEmbeddingModels({ store }, config.rag.embeddingModel ?? gateway.defaultEmbeddingModel);
-  const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser };
+  const pace = makePace();
+  const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser, pace };
   const runQuery = makeQuery(deps);
   const work = makeDocumentWork(deps);
   const reindexWork = makeReindexWork(deps);
@@ -43,24 +46,31 @@ export function makeRag(
      * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId`.
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
      */
-    accept: (given: Acceptance) => acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, given),
+    accept(given: Acceptance) {
+      pace.begins(given.caller.tenantId);
+      return acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, given);
+    },
     /** See `refreshDocument`. @throws AppError `not_found`, `wrong_state`, `unavailable`. */
-    refresh: async ({ documentId, ...given }: { documentId: string } & Parameters<typeof refreshDocument>[2]) =>
+    refresh: async ({
+      documentId,
+      ...given
+    }: { documentId: string; caller: Caller } & Parameters<typeof refreshDocument>[2]) =>
       refreshDocument({ ...deps, work }, await documents.find(given.caller, documentId), given),
-    query: (
+    query(
       { tenantId, keyId, collections, limit }: QueryCaller,
       query: QueryInput,
       signal: AbortSignal,
-    ): Promise<QueryOutcome> =>
-      runQuery(
-        { tenantId, keyId, collections, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) },
-        query,
-      ),
+    ): Promise<QueryOutcome> {
+      pace.begins(tenantId);
+      const about = { surface: "rag", signal, ...(limit === undefined ? {} : { limit }) } as const;
+      return runQuery({ tenantId, keyId, collections, ...about }, query);
+    },
+    /** Refreshes documents whose time has come. Run it on a schedule. */
+    sweepRefreshes: () => sweepRefreshes({ ...deps, work }),
     reindexing: {
       work: reindexWork,
       /** See `acceptReindex`. @throws AppError `wrong_state`, `provider_not_configured`, `unavailable` */
-      accept: (given: { caller: Caller; jobId: string; isInteractive: boolean }) =>
-        acceptReindex({ ...deps, work: reindexWork }, given),
+      accept: (given: ReindexInput) => acceptReindex({ ...deps, work: reindexWork }, given),
     },
     describeSearch: () => describeSearch(deps),
     settings: ({ tenantId }: Caller) => viewSettings(deps, tenantId),

@@ -13,6 +13,7 @@ import type { RagDeps } from "./deps.ts";
 import { ensureCollection } from "./known-collections.ts";
 import { rejectUnreadable } from "./parse/parse-source.ts";
 import { firstLineOf } from "./parse/section.ts";
+import { toRefresh } from "./refresh-times.ts";
 import { type fileFieldsSchema, type ingestBodySchema, tagsOf } from "./schemas.ts";
 
 /** A file of `/v1/files`, whose bytes are kept there. */
@@ -71,6 +72,8 @@ async function prepare(deps: RecordDeps, document: IngestInput): Promise<Prepare
     url.hash = "";
     return { source: { kind: "url", url: url.href }, fallback: nameOf(url) };
   }
+  if ("refreshEveryHours" in document && document.refreshEveryHours !== undefined)
+    throw invalidRequest("refreshEveryHours", "refreshEveryHours: only a URL is read again.");
   if ("storedFile" in document) {
     const { id: fileId, name, bytes } = document.storedFile;
     return { source: { kind: "file", name, bytes, fileId }, fallback: name };
@@ -178,6 +181,7 @@ function describe(document: IngestInput) {
     ...(title === undefined ? {} : { title, isTitleGiven: true }),
     ...(metadata === undefined ? {} : { metadata, tags: tagsOf(metadata) }),
     ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
+    ...("refreshEveryHours" in document ? toRefresh(document.refreshEveryHours) : {}),
     ...defined({ fileBatchId }),
   };
 }

@@ -3,6 +3,7 @@ import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { shownStates } from "../store/document-state.ts";
+import { reindexModes } from "../store/reindex-store.ts";
 import { tryParseJson } from "../try-parse-json.ts";
 import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
 import { type AttributeFilter, rangeSchema } from "./metadata-filter.ts";
@@ -68,15 +69,22 @@ const keeping = {
     .optional()
     .describe("From then on no query sees the document, and it is deleted"),
 };
+const refreshEveryHours = z
+  .int()
+  .min(1)
+  .max(720)
+  .optional()
+  .describe("How often a URL is read again by itself, in hours; without it never");
 const description = { title: title.optional(), metadata: metadataSchema.optional(), collection, ...keeping };
 
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
   z.object({
     url: z.string().min(1).max(8_192).describe("Where to fetch a PDF, DOCX, HTML, Markdown or text document"),
+    refreshEveryHours,
     ...description,
   }),
-  z.object({ content: z.string().min(1).describe("The text itself"), ...description }),
+  z.object({ content: z.string().min(1).describe("The text itself"), refreshEveryHours, ...description }),
 ]);
 
 /** The fields that accompany a file. */
@@ -98,6 +106,9 @@ export const documentChangeSchema = z.object({
   title: title.optional(),
   metadata: metadataSchema.optional().describe("In the place of what there is"),
   expiresAt: keeping.expiresAt.nullable().describe("null: it does not expire"),
+  refreshEveryHours: refreshEveryHours
+    .nullable()
+    .describe("Of a document of a URL; null: it is not read again by itself"),
 });
 export type DocumentChange = z.output<typeof documentChangeSchema>;
 
@@ -118,6 +129,8 @@ export const documentViewSchema = z.object({
   collection: z.string(),
   externalId: z.string().optional(),
   expiresAt: z.iso.datetime().optional(),
+  refreshEveryHours: z.int().optional().describe("How often its URL is read again by itself"),
+  refreshAt: z.iso.datetime().optional().describe("When that is next; absent once it failed five times in a row"),
   chunks: z.number().int(),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
@@ -161,15 +174,30 @@ export const ragSettingsSchema = z.object({
     )
     .describe("The models that embedded the documents that are there; a query searches up to 4 of them by meaning"),
   reindex: z
-    .object({ jobId: idSchema("job"), model: z.string(), moved: z.int() })
+    .object({ jobId: idSchema("job"), model: z.string(), mode: z.enum(reindexModes), moved: z.int() })
     .optional()
     .describe("The job that moves documents to a model, while there is one"),
 });
 
+/** What `POST /rag/reindex` may say. */
+export const reindexFields = {
+  mode: z
+    .enum(reindexModes)
+    .default("batch")
+    .describe(
+      "`batch`: through batches of the model's provider, at half the price and within a day, where it has some; `now`: at once",
+    ),
+};
+
 export const reindexResultSchema = z.object({
   model: z.string(),
-  moved: z.int().describe("Documents that were moved to the model"),
+  moved: z
+    .int()
+    .describe(
+      "Documents that were moved to the model; those that a worker moved just before it died may not be counted",
+    ),
   left: z.int().describe("Documents that other models still serve, since they were being ingested meanwhile"),
+  batched: z.int().optional().describe("How many of `moved` were embedded by batches, at half the price"),
 });
 export type ReindexResult = z.output<typeof reindexResultSchema>;
 export type RagSettings = z.output<typeof ragSettingsSchema>;
@@ -200,7 +228,7 @@ export const expandSchema = z
 export const rerankSchema = z
   .union([z.literal(true), z.strictObject({ model: z.string().min(1).max(200) })])
   .describe(
-    "Reorders the first 30 hits by a model of type `rerank`, or by one that chats. `true`: by your first model of type " +
+    "Reorders 30 hits, the best of each search, by a model of type `rerank`, or by one that chats. `true`: by your first model of type " +
       "`rerank`, else by the platform's default chat model",
   );
 

@@ -5,6 +5,7 @@ import type { DocumentRecord } from "./document-record.ts";
 import { type DocumentState, documentStatesBefore } from "./document-state.ts";
 import { countDocuments, type TotalsQuery } from "./document-totals.ts";
 import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
+import { updateIf } from "./writes.ts";
 
 const alive = { $ne: "deleting" as const };
 
@@ -79,6 +80,25 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
     hasAny: async (tenantId: string, name: string) =>
       (await documents.findOne({ ...ofTenant(tenantId), ...inCollections([name]) }, { projection: { _id: 1 } })) !==
       null,
+    /** Documents of all tenants whose URL is to be read again, the longest due first. */
+    dueForRefresh: ({ before, limit }: { before: Date; limit: number }): Promise<DocumentRecord[]> =>
+      findFirst(documents, { refreshAt: { $lte: before }, status: alive }, { by: "refreshAt", limit }),
+    /** Sets when a document is refreshed next, or that it is not; false when another process has, or its job is another one. */
+    setRefresh(
+      { _id, tenantId, refreshAt, jobId }: DocumentRecord,
+      { at, failures }: { at: Date | undefined; failures?: number },
+    ): Promise<boolean> {
+      const set = {
+        ...(at ? { refreshAt: at } : {}),
+        ...(failures === undefined ? {} : { refreshFailures: failures }),
+      };
+      const update = { $set: set, ...(at ? {} : { $unset: { refreshAt: "" as const } }) };
+      return updateIf(
+        documents,
+        { ...ofTenant(tenantId, { _id, jobId }), ...(refreshAt ? { refreshAt } : {}) },
+        update,
+      );
+    },
     /** Documents of all tenants that have expired. */
     expired: ({ before, limit }: { before: Date; limit: number }) =>
       findFirst(documents, { expiresAt: { $lte: before }, status: alive }, { by: "expiresAt", limit }),

@@ -45,6 +45,10 @@ export type DocumentRecord = TenantDocument & {
   validators?: SourceValidators;
   /** The job that reads its URL again if that has changed. */
   refreshJobId?: string;
+  /** How often its URL is read again, when it is next, and how often in a row that failed; no time: it failed too often. */
+  refreshEveryHours?: number;
+  refreshAt?: Date;
+  refreshFailures?: number;
   status: DocumentState;
   /** The version of the chunks that queries see; 0 before there is one. */
   version: number;
@@ -95,6 +99,7 @@ export const documentCollection = defineCollection<DocumentRecord>({
       partialFilterExpression: { fileBatchId: { $exists: true } },
     },
     { name: "expiring", key: { expiresAt: 1 }, sparse: true },
+    { name: "refreshing", key: { refreshAt: 1 }, sparse: true },
     { name: "list", key: { tenantId: 1, status: 1, _id: -1 } },
     { name: "collection", key: { tenantId: 1, collection: 1, status: 1, _id: -1 } },
     { name: "tags", key: { tenantId: 1, tags: 1 } },

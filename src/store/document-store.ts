@@ -21,6 +21,8 @@ const shown = [
   "collection",
   "externalId",
   "expiresAt",
+  "refreshEveryHours",
+  "refreshAt",
   "chunks",
   "createdAt",
   "updatedAt",
@@ -37,7 +39,9 @@ const shown = [
 export type ShownDocument = Shown<DocumentRecord, typeof shown>;
 
 /** What a query needs of the documents that it found. */
-export type DocumentHeader = Pick<DocumentRecord, "_id" | "title" | "collection" | "version" | "expiresAt">;
+export type DocumentHeader = Pick<DocumentRecord, "_id" | "title" | "collection" | "version" | "expiresAt"> &
+  Partial<Pick<DocumentRecord, MoreOfHeader>>;
+export type MoreOfHeader = "metadata" | "vectorSpace";
 
 export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
   Partial<
@@ -48,6 +52,8 @@ export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
       | "metadata"
       | "tags"
       | "expiresAt"
+      | "refreshEveryHours"
+      | "refreshAt"
       | "fileBatchId"
       | "source"
       | "sourceId"
@@ -64,9 +70,19 @@ export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
 };
 
 export type Description = {
-  set: Partial<Pick<DocumentRecord, "title" | "isTitleGiven" | "metadata" | "tags" | "expiresAt">>;
-  unset: readonly "expiresAt"[];
+  set: Partial<
+    Pick<
+      DocumentRecord,
+      "title" | "isTitleGiven" | "metadata" | "tags" | "expiresAt" | "refreshEveryHours" | "refreshAt"
+    >
+  >;
+  unset: readonly ("expiresAt" | RefreshField)[];
 };
+
+/** What a document has that is refreshed by itself. */
+export const refreshFields = ["refreshEveryHours", "refreshAt", "refreshFailures"] as const;
+type RefreshField = (typeof refreshFields)[number];
+const toUnset = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, ""]));
 
 /** Documents of one content that are looked at, to find an earlier one of the same collection. */
 const MAX_ALIKE = 100;
@@ -130,8 +146,12 @@ export function makeDocumentStore(db: Db) {
       );
       return others.map((one) => one._id).sort()[0] ?? null;
     },
-    headers: (tenantId: string, documentIds: readonly string[]): Promise<DocumentHeader[]> =>
-      fieldsOf(tenantId, documentIds, ["title", "collection", "version", "expiresAt"]),
+    headers: (
+      tenantId: string,
+      documentIds: readonly string[],
+      more: readonly MoreOfHeader[] = [],
+    ): Promise<DocumentHeader[]> =>
+      fieldsOf(tenantId, documentIds, ["title", "collection", "version", "expiresAt", ...more]),
     /** What filters say of documents. */
     describedBy: (
       tenantId: string,
@@ -192,7 +212,11 @@ export function makeDocumentStore(db: Db) {
         ...(sourceId === undefined ? {} : { sourceId }),
         ...(formerSources.length > 0 ? { formerSources } : {}),
       };
-      const other = { urlHash: "", validators: "", ...(sourceId === undefined ? { sourceId: "" } : {}) };
+      const refresh = given.refreshEveryHours === undefined ? refreshFields : (["refreshFailures"] as const);
+      const other = {
+        ...{ urlHash: "", validators: "", ...toUnset(refresh) },
+        ...(sourceId === undefined ? { sourceId: "" } : {}),
+      };
       const cleared = { $unset: { error: "", ...(given.source ? other : {}) } };
       return (
         (await change({ ...filter, status: "indexed" }, set, cleared)) ??
@@ -204,7 +228,7 @@ export function makeDocumentStore(db: Db) {
       change(
         { tenantId, documentId, status: { $ne: "deleting" } },
         set,
-        unset.length === 0 ? {} : { $unset: Object.fromEntries(unset.map((field) => [field, ""])) },
+        unset.length === 0 ? {} : { $unset: toUnset(unset) },
       ),
     /** Begins a version: the next number is this attempt's own. Null when the document is gone. */
     async beginVersion(tenantId: string, documentId: string) {

@@ -45,7 +45,7 @@ export function makeFillBatch({ store, logger, files }: VectorStoreDeps & { file
     async sweep(): Promise<void> {
       const before = new Date(Date.now() - CUT_AFTER_MS);
       for (const batch of await batches.unfinished({ before, limit: SWEPT })) {
-        // A claimed batch comes after all others in the next sweep: one whose tenant is at a limit delays nobody.
+        // A claimed batch comes after all others in the next sweep, so one whose tenant is at a limit delays no other.
         const claimed = await batches.claim(batch);
         if (claimed) await fill(claimed);
       }

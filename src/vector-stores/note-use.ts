@@ -2,7 +2,7 @@ import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { CollectionRecord } from "../store/collection-store.ts";
 import type { VectorStoreDeps } from "./deps.ts";
 
-/** A use within so many ms of the last one that was noted is not noted: a store's expiry is counted in days. */
+/** A use within this time of the last recorded one, in ms, is not recorded: a store's expiry is counted in days. */
 const NOTED_EVERY_MS = 60_000;
 
 /** Notes that a store is used, which puts off its expiry. */

@@ -109,7 +109,7 @@ async function chatOnce(
   const response = await request(`${url}/ai/chat`, { method: "POST", headers, body, dispatcher });
   const text = await response.body.text();
   if (response.statusCode !== 200 || !text.includes("word"))
-    throw new Error(`answered ${response.statusCode}: ${text}`);
+    throw new Error(`responded ${response.statusCode}: ${text}`);
   return performance.now() - startedAt;
 }
 

@@ -9,7 +9,6 @@ import { format, type Measured } from "./goals.ts";
 import { median, percentile, runConcurrently, runOpenLoop } from "./measure.ts";
 import { cpuMsOf } from "./process-usage.ts";
 import { openStack } from "./stack.ts";
-import { measureSurfaces } from "./surfaces.ts";
 
 const rounds = 5;
 const levels = [1, 32, 256] as const;
@@ -24,8 +23,8 @@ const wordsAStream = 512;
 const steady = { perSecond: 200, seconds: 4 };
 const START_TIMEOUT_MS = 20_000;
 
-const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
-const endlessPrompt = `${prompt} Without end, without a pause.`;
+export const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
+export const endlessPrompt = `${prompt} Without end, without a pause.`;
 const arms = ["direct", "proxy", "product", "peer"] as const;
 type Arm = (typeof arms)[number];
 type Target = { url: string; headers: Record<string, string>; pid: number | undefined };
@@ -35,7 +34,8 @@ type Latency = { p50: number; p99: number };
 
 /**
  * The gateway beside the upstream itself, a bare Koa proxy and a well-known gateway from npm: the latency that each adds to
- * calls at a steady rate, then JSON and streams with 1, 32 and 256 at once, and at last what the product's surfaces cost. All arms take turns; generator and upstream have one core, the gateway under test the other.
+ * calls at a steady rate, then JSON and streams with 1, 32 and 256 at once. All arms take turns; generator and upstream have
+ * one core, the gateway under test the other.
  */
 export async function gatewayBench(): Promise<Measured[]> {
   pin(process.pid, 0);
@@ -79,8 +79,7 @@ export async function gatewayBench(): Promise<Measured[]> {
         lines.push(...(isStream ? streamLines(results, atOnce) : jsonLines(results, atOnce)));
       }
     }
-    const api = { url: stack.url, headers: stack.headers, pid: stack.api.process.pid, dispatcher };
-    return [...lines, ...(await measureSurfaces(api, { json: prompt, streams: endlessPrompt }))];
+    return lines;
   } finally {
     pin(process.pid, "any"); // what other benches start would inherit it
     await dispatcher.close();

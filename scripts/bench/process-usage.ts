@@ -19,9 +19,19 @@ export async function residentMb(child: Child): Promise<number> {
   return (await memoryOf(child.process.pid)).residentMb;
 }
 
-/** CPU time of a process until now, user and system, in ms. */
-export async function cpuMsOf(pid: number | undefined): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+/** CPU time of a process until now, user and system, in ms; of one thread when given as `PID/task/THREAD`. */
+export async function cpuMsOf(pid: number | string | undefined): Promise<number> {
+  const fields = await statOf(pid);
   return ((Number(fields[11]) + Number(fields[12])) * 1_000) / TICKS;
+}
+
+/** CPU time of a process' children that have ended, in ms. */
+export async function endedChildrenMsOf(pid: number): Promise<number> {
+  const fields = await statOf(pid);
+  return ((Number(fields[13]) + Number(fields[14])) * 1_000) / TICKS;
+}
+
+async function statOf(pid: number | string | undefined): Promise<string[]> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }

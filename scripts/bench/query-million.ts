@@ -15,7 +15,7 @@ const rounds = 12;
 const callsPerRound = 25;
 const giantCalls = 100;
 
-/** The first query after so many writes waits until the store has read all vectors; it is not measured. */
+/** The first query after that many writes waits until the store has read all vectors; it is not measured. */
 const patient = { STORE_TIMEOUT_MS: "60000" };
 
 const modes = ["vector", "hybrid"] as const;
@@ -48,7 +48,7 @@ export async function queryMillionBench({ chunks = 1_000_000 }: { chunks?: numbe
 /** Documents have twenty chunks, and are in four collections. */
 const roundTo = (count: number) => Math.max(80, Math.round(count / 80) * 80);
 
-/** Gives the stack's own tenant its chunks, others as many each, and one of them `giant`; answers that one's headers. */
+/** Gives the stack's own tenant its chunks, others as many each, and one of them `giant`; returns that one's headers. */
 async function fill(
   stack: Stack,
   { own, others, giant }: { own: number; others: number; giant: number },

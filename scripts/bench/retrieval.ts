@@ -104,7 +104,7 @@ async function readOthers(name: Name): Promise<Text[][]> {
   ];
 }
 
-/** Submits every document, and waits until all are indexed; answers the collection's own id of each of ours. */
+/** Submits every document, and waits until all are indexed; returns the collection's own id of each of ours. */
 async function ingestAll(stack: Stack, texts: readonly Text[]): Promise<Map<string, string>> {
   const documentOf = new Map<string, string>();
   await runConcurrently(texts.length, CALLS_AT_ONCE, async (index) => {
@@ -127,7 +127,7 @@ async function hasAny(stack: Stack, status: string): Promise<boolean> {
   return Array.isArray(found) && found.length > 0;
 }
 
-/** Calls the API; answers the JSON of its response. @throws Error for a response that is not a success. */
+/** Calls the API; returns the JSON of its response. @throws Error for a response that is not a success. */
 async function call(
   { url, headers }: Stack,
   method: "GET" | "POST" | "DELETE",
@@ -140,7 +140,7 @@ async function call(
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const text = await response.body.text();
-  if (response.statusCode >= 300) throw new Error(`${method} ${path} answered ${response.statusCode}: ${text}`);
+  if (response.statusCode >= 300) throw new Error(`${method} ${path} responded ${response.statusCode}: ${text}`);
   return text === "" ? {} : JSON.parse(text);
 }
 

@@ -38,6 +38,7 @@ export function openStack(
     /** In the place of those that the product gives its API. */
     apiFlags?: readonly string[];
     apiArgs?: string[];
+    workerArgs?: string[];
   } = {},
 ) {
   return withDisposables<Stack>(async (disposables) => {
@@ -53,6 +54,7 @@ export function openStack(
       PORT: "0",
       BOOTSTRAP_API_KEY: apiKey,
       RATE_LIMIT_RPM: "10000000",
+      UPLOAD_BYTES_PER_SECOND: "1000000000",
       RATE_LIMIT_CONCURRENT: "100000",
       MAX_DOCUMENTS: "10000000",
       MAX_OPEN_JOBS: "1000000",
@@ -68,7 +70,11 @@ export function openStack(
     disposables.add(() => api.stop());
     const workers: Child[] = [];
     for (let index = 0; index < (options.workers ?? 0); index += 1) {
-      const worker = await startChild("./children/worker.ts", { env, flags: options.flags ?? [] });
+      const worker = await startChild("./children/worker.ts", {
+        env,
+        flags: options.flags ?? [],
+        args: options.workerArgs ?? [],
+      });
       disposables.add(() => worker.stop());
       workers.push(worker);
     }

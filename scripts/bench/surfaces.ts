@@ -1,7 +1,10 @@
-import { type Agent, request } from "undici";
+import { Agent, request } from "undici";
+import { pin, startChild } from "./children.ts";
+import { endlessPrompt, prompt } from "./gateway.ts";
 import { format, type Measured } from "./goals.ts";
 import { median, runConcurrently } from "./measure.ts";
 import { cpuMsOf } from "./process-usage.ts";
+import { openStack } from "./stack.ts";
 
 const rounds = 9;
 const atOnce = 32;
@@ -31,11 +34,30 @@ const names = Object.keys(surfaces) as Surface[]; // the literal above has no ot
 
 type Target = { url: string; headers: Record<string, string>; pid: number | undefined; dispatcher: Agent };
 
+const prompts = { json: prompt, streams: endlessPrompt };
+
 /**
- * The processor time of a call by each surface, for the same question to the same model. They take turns; a round's calls are
- * compared with those of the same round. Responses are stored unless they ask not to be, as OpenAI's are.
+ * The API's processor time of a call by each surface, for the same question to the same model; that of the store and of Redis
+ * is not counted. They take turns; a round's calls are compared with those of the same round. Responses are stored unless they
+ * ask not to be, as OpenAI's are. Generator and upstream have one core, the API the other.
  */
-export async function measureSurfaces(target: Target, prompts: { json: string; streams: string }): Promise<Measured[]> {
+export async function surfacesBench(): Promise<Measured[]> {
+  pin(process.pid, 0);
+  const upstream = await startChild("./children/upstream.ts", { core: 0 });
+  const env = { EDGE_BASE_URL: `${upstream.ready.url}/v1`, EDGE_MODEL: "bench" };
+  const stack = await openStack({ env, apiCore: 1 });
+  const dispatcher = new Agent({ connections: 256 });
+  try {
+    return await measureSurfaces({ url: stack.url, headers: stack.headers, pid: stack.api.process.pid, dispatcher });
+  } finally {
+    pin(process.pid, "any"); // what other benches start would inherit it
+    await dispatcher.close();
+    await stack.close();
+    await upstream.stop();
+  }
+}
+
+async function measureSurfaces(target: Target): Promise<Measured[]> {
   const lines: Measured[] = [];
   for (const kind of ["json", "streams"] as const) {
     const measure = async (name: Surface, count: number) => {

@@ -5,10 +5,10 @@ import { dimensions } from "./fill-chunks.ts";
 
 export const topK = 10;
 
-/** Texts of queries: none is asked twice, so that no cache answers for the search. */
+/** Texts of queries: none is asked twice, so that no cache stands in for the search. */
 export const queryText = (index: number, round: number | string) => `how does part ${index} of a queue work ${round}`;
 
-/** Calls of one client over one connection, which answer their time in ms. */
+/** Calls of one client over one connection, which return their time in ms. */
 export function makeClient(url: string, headers: Record<string, string>) {
   const dispatcher = new Agent({ connections: 1 });
   const post = async (path: string, body: object) => {
@@ -20,9 +20,9 @@ export function makeClient(url: string, headers: Record<string, string>) {
       dispatcher,
     });
     const text = await response.body.text();
-    if (response.statusCode !== 200) throw new Error(`${path} answered ${response.statusCode}: ${text}`);
+    if (response.statusCode !== 200) throw new Error(`${path} responded ${response.statusCode}: ${text}`);
     if (path === "/rag/query" && (JSON.parse(text) as { results: unknown[] }).results.length !== topK)
-      throw new Error(`${path} answered fewer results than it should: ${text}`);
+      throw new Error(`${path} returned fewer results than it should: ${text}`);
     return performance.now() - started;
   };
   return {
@@ -33,7 +33,7 @@ export function makeClient(url: string, headers: Record<string, string>) {
   };
 }
 
-/** The bare exact search by usearch, in one thread; a call answers its time in ms. */
+/** The bare exact search by usearch, in one thread; a call returns its time in ms. */
 export function makeScan(matrix: Float32Array): (text: string) => number {
   const usearch = createRequire(import.meta.url)("usearch");
   const run = usearch.exactSearch as (...args: unknown[]) => unknown;

@@ -7,8 +7,8 @@
  *   outlive two collections, so that a busy API spends a quarter of its time on garbage.
  * - `--no-memory-reducer`: after a quiet moment V8 would shrink the heap and throw compiled code away, and the next burst of
  *   calls runs at half the speed. The price: after a load a process stays at 310 MB of memory, where it fell to 200.
- * - `--v8-pool-size=0`: as many helper threads as there are cores, not four, which on a small machine take the time of the
- *   thread that answers: the slowest hundredth of calls waits a third as long.
+ * - `--v8-pool-size=0`: one helper thread fewer than there are cores, and at least one; four, the default, take the time of
+ *   the thread that answers on a small machine: the slowest hundredth of calls waits three times as long.
  */
 export const apiFlags: readonly string[] = ["--max-semi-space-size=16", "--no-memory-reducer", "--v8-pool-size=0"];
 

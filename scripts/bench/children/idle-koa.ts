@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import Koa from "koa";
 
-/** The anchor of the idle API: Koa that answers, and nothing else. */
+/** The anchor of the idle API: Koa that responds, and nothing else. */
 const app = new Koa();
 app.use((ctx) => {
   ctx.body = "idle";

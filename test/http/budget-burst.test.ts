@@ -22,6 +22,10 @@ const embedding = { model: "text-embedding-3-large", input: Array.from({ length:
 const embeddingPrice = 130;
 /** Four whole answers are a dollar, so that most of these calls are more than there is money for. */
 const CALLS = 64;
+/** All of them with this limit cost more than there is, also at half the price. */
+const ownLimit = { maxTokens: 10_000 };
+/** A visitor has four places for calls at once, so each four calls come with a key of their own. */
+const CALLS_A_WIDGET = 4;
 const input = "Tell me a long story.";
 const messages = [{ role: "user" as const, content: input }];
 
@@ -38,6 +42,7 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
         OPENAI_API_KEY: "sk-platform-0123456789abcdef",
         OPENAI_BASE_URL: upstream.url,
         WIDGET_RATE_LIMIT_RPM: "100000",
+        WIDGET_MAX_TOKENS: String(ownLimit.maxTokens),
         BATCH_COLLECT_MS: "100",
         BATCH_POLL_MS: "100",
       },
@@ -118,7 +123,7 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
 
   const ways: Record<string, () => Promise<unknown>> = {
     chats: each(() => client.post("/ai/chat", { model, messages })),
-    "chats with a limit of their own": each(() => client.post("/ai/chat", { model, messages, maxTokens: 2_000 })),
+    "chats with a limit of their own": each(() => client.post("/ai/chat", { model, messages, ...ownLimit })),
     "streamed chats": each(() => drain("/ai/chat")),
     "chats by OpenAI's surface": each(() => client.post("/v1/chat/completions", { model, messages })),
     "streams by OpenAI's surface": each(() => drain("/v1/chat/completions")),
@@ -144,17 +149,22 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
     },
     "calls of the chat tool": each(() => callTool(client, "svc_chat", { model, messages })),
     "chats by a widget key": async () => {
-      const { body } = await client.post("/ai/widget/key", {});
-      const widget = makeClient({ url: test.url, key: (body as { key: string }).key });
+      const makeWidget = async () => {
+        const { body } = await client.post("/ai/widget/key", {});
+        return makeClient({ url: test.url, key: (body as { key: string }).key });
+      };
+      const widgets = await Promise.all(Array.from({ length: CALLS / CALLS_A_WIDGET }, makeWidget));
+      let turn = 0;
       await each(async () => {
+        const widget = widgets[turn++ % widgets.length] ?? client;
         const { status, text } = await widget.post("/ai/chat", { model, messages });
         if (status === 402) expect(text).not.to.match(/USD|limitUsd|leftUsd/);
       })();
     },
     "chats that may wait for a batch": chatWithin({}),
-    "chats that may wait for a batch, with a limit of their own": chatWithin({ maxTokens: 2_000 }),
+    "chats that may wait for a batch, with a limit of their own": chatWithin(ownLimit),
     "lines of a file": () => sendFile(CALLS, {}),
-    "lines of a file, with a limit of their own": () => sendFile(CALLS, { max_tokens: 2_000 }),
+    "lines of a file, with a limit of their own": () => sendFile(CALLS, { max_tokens: ownLimit.maxTokens }),
     "runs of an agent": async () => {
       const agent = await client.post("/agents", { name: "Teller", model, systemPrompt: "Tell long stories." });
       await each(async () => {

@@ -49,7 +49,7 @@ const isAskedBy = ({ askedBy = [] }: JobRecord, call: Call) => askedBy.includes(
 /**
  * The job of a call that is made again, after the answer that it brings has been taken. `isLeft`: its person left the decision
  * to others. Undefined for a call that is made for the first time.
- * @throws RpcFault `params` for a state that is none of the tenant's, or of another call, and for an answer that does not fit.
+ * @throws RpcFault `params` for a state of another tenant or another call, and for a response that does not fit.
  */
 export async function resumeCall(
   input: HandlerInput,

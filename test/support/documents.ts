@@ -34,12 +34,14 @@ export async function makeSizedPdf(pages: readonly (readonly [text: string, size
 }
 
 /** A PDF of one page with texts at places, in points from its upper left corner. */
-export async function makeTextsPdf(texts: readonly { text: string; x: number; y: number }[]): Promise<Buffer> {
+export async function makeTextsPdf(
+  texts: readonly { text: string; x: number; y: number; size?: number }[],
+): Promise<Buffer> {
   const pdf = new PdfDocument();
   const parts: Buffer[] = [];
   pdf.on("data", (part: Buffer) => parts.push(part));
   const ended = once(pdf, "end");
-  for (const { text, x, y } of texts) pdf.fontSize(10).text(text, x, y, { lineBreak: false });
+  for (const { text, x, y, size = 10 } of texts) pdf.fontSize(size).text(text, x, y, { lineBreak: false });
   pdf.end();
   await ended;
   return Buffer.concat(parts);

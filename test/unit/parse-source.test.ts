@@ -1,7 +1,15 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
 import { parseSource } from "../../src/rag/parse/parse-source.ts";
-import { makeDocx, makeDocxBomb, makePdf, makeProse, makeSizedPdf, makeZip } from "../support/documents.ts";
+import {
+  makeDocx,
+  makeDocxBomb,
+  makePdf,
+  makeProse,
+  makeSizedPdf,
+  makeTextsPdf,
+  makeZip,
+} from "../support/documents.ts";
 
 const parse = (content: Buffer | string, hints: { type?: string; name?: string } = {}) =>
   parseSource({ bytes: Buffer.from(content), ...hints });
@@ -39,6 +47,16 @@ describe("parsing PDF", () => {
     ];
     expect((await parse(await makeSizedPdf(pages))).title).to.equal("Pump P-9");
     expect((await parse(await makePdf(["About valves."]))).title).to.equal("About valves.");
+  });
+
+  it("does not take what stands right below a title, smaller and to the right, for a part of it", async () => {
+    const pdf = await makeTextsPdf([
+      { text: "Pump P-9", x: 72, y: 100, size: 20 },
+      { text: "Version 5.2, May 2026", x: 350, y: 125, size: 10 },
+    ]);
+    const { title, sections } = await parse(pdf);
+    expect(title).to.equal("Pump P-9");
+    expect(sections.map(({ text }) => text)).to.deep.equal(["Pump P-9\nVersion 5.2, May 2026"]);
   });
 
   it("reads a heading that is printed over several lines as one", async () => {

@@ -5,6 +5,8 @@ import { firstLineOf, type ParsedDocument, unreadable } from "./section.ts";
 import { toMarkdownTable } from "./table.ts";
 
 const MAX_PAGES = 10_000;
+/** From here on a smaller text that stands lower begins a line of its own; in parts of the size above it. An index stands higher. */
+const MIN_LINE_DROP = 0.75;
 
 type PdfDocument = Awaited<ReturnType<typeof getDocumentProxy>>;
 
@@ -36,11 +38,12 @@ async function linesOf(pdf: PdfDocument, number: number): Promise<Line[]> {
   const { items } = await page.getTextContent();
   page.cleanup();
   const lines: Line[] = [];
-  let line: Line & { longest: number } = { text: "", size: 0, font: "", longest: 0 };
+  const empty = { text: "", size: 0, font: "", longest: 0, y: 0 };
+  let line: Line & { longest: number; y: number } = empty;
   const end = () => {
     const text = line.text.replace(/[^\S\n]+/g, " ");
     lines.push({ text, size: line.size, font: line.font });
-    line = { text: "", size: 0, font: "", longest: 0 };
+    line = empty;
   };
   const tables = findTables(items);
   const tableOf = new Map(tables.flatMap((table) => [...table.items].map((item) => [item, table])));
@@ -56,9 +59,13 @@ async function linesOf(pdf: PdfDocument, number: number): Promise<Line[]> {
       }
       continue;
     }
-    if (line.text !== "" || item.str.trim() !== "") line.text += item.str;
-    if (item.str.trim().length > line.longest) {
-      line = { ...line, size: Math.round(item.height * 10) / 10, font: item.fontName, longest: item.str.trim().length };
+    const length = item.str.trim().length;
+    const y: number = item.transform[5];
+    // The library goes by the distance alone, so it takes what is close below a large title for a part of it.
+    if (length > 0 && item.height < line.size && line.y - y >= MIN_LINE_DROP * line.size) end();
+    if (line.text !== "" || length > 0) line = { ...line, text: line.text + item.str };
+    if (length > line.longest) {
+      line = { ...line, size: Math.round(item.height * 10) / 10, font: item.fontName, longest: length, y };
     }
     if (item.hasEOL) end();
   }

@@ -87,9 +87,13 @@ export function ingestFile(
   return client.call("POST", "/rag/ingest", { body: form.body, headers });
 }
 
-/** A form with one file, as it is sent. */
-export async function toForm(file: { bytes: string | Uint8Array<ArrayBuffer>; type: string; name: string }) {
+/** A form with one file and other fields, as it is sent. */
+export async function toForm(
+  file: { bytes: string | Uint8Array<ArrayBuffer>; type: string; name: string },
+  fields: Readonly<Record<string, string>> = {},
+) {
   const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.set(name, value);
   form.set("file", new Blob([file.bytes], { type: file.type }), file.name);
   const request = new Response(form);
   return { body: new Uint8Array(await request.arrayBuffer()), type: request.headers.get("content-type") ?? "" };

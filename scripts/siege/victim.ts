@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
+import { toForm } from "./attack.ts";
 import type { Victim } from "./stack.ts";
 
 /** Longest wait for one answer of the victim's, in ms. */
@@ -14,18 +15,29 @@ export type Experience = {
   errors: string[];
 };
 
-type Ask = { share: number; isJob: boolean; method: string; path: string; body?: object };
+type Form = Awaited<ReturnType<typeof toForm>>;
+type Ask = { share: number; isJob: boolean; method: string; path: string; body?: object; form?: Form };
+
+/** Size of the victims' files, in bytes: large enough to need a place among the large bodies. */
+const FILE_BYTES = 1_200_000;
+
+function toUpload(): Promise<Form> {
+  const line = `{"custom_id":"pump","method":"POST","url":"/v1/chat/completions","body":{}}\n`;
+  const file = { bytes: line.repeat(FILE_BYTES / line.length), type: "application/jsonl", name: "pumps.jsonl" };
+  return toForm(file, { purpose: "batch" });
+}
 
 /** What an ordinary tenant does all day. */
-function asksOf(workflowId: string): readonly Ask[] {
+function asksOf(workflowId: string, upload: Form): readonly Ask[] {
   const chat = { messages: [{ role: "user", content: "What does a lease protect a job from?" }] };
   const page = "The pump is bled at its highest valve, after the filter was changed. ".repeat(20);
   return [
-    { share: 4, isJob: false, method: "POST", path: "/ai/chat", body: chat },
-    { share: 2, isJob: false, method: "POST", path: "/rag/query", body: { query: "How is the pump bled?", topK: 3 } },
-    { share: 1, isJob: false, method: "GET", path: "/jobs?limit=20" },
-    { share: 1, isJob: true, method: "POST", path: "/rag/ingest", body: { content: page, title: "Pump" } },
-    { share: 2, isJob: true, method: "POST", path: `/workflows/${workflowId}/execute`, body: { input: { n: 1 } } },
+    { share: 12, isJob: false, method: "POST", path: "/ai/chat", body: chat },
+    { share: 6, isJob: false, method: "POST", path: "/rag/query", body: { query: "How is the pump bled?", topK: 3 } },
+    { share: 3, isJob: false, method: "GET", path: "/jobs?limit=20" },
+    { share: 3, isJob: true, method: "POST", path: "/rag/ingest", body: { content: page, title: "Pump" } },
+    { share: 6, isJob: true, method: "POST", path: `/workflows/${workflowId}/execute`, body: { input: { n: 1 } } },
+    { share: 1, isJob: false, method: "POST", path: "/v1/files", form: upload },
   ];
 }
 
@@ -40,10 +52,11 @@ export async function live(options: {
   const experience: Experience = { calls: [], jobs: [], errors: [] };
   const random = seededRandom(options.seed);
   const underWay: Promise<void>[] = [];
+  const upload = await toUpload();
   /** What each victim asks for, each ask as often as its share. */
   const lots = victims.map(({ apiKey, workflowId }) => ({
     apiKey,
-    lot: asksOf(workflowId).flatMap((ask) => Array.from({ length: ask.share }, () => ask)),
+    lot: asksOf(workflowId, upload).flatMap((ask) => Array.from({ length: ask.share }, () => ask)),
   }));
   while (!signal.aborted) {
     for (const { apiKey, lot } of lots) {
@@ -58,7 +71,7 @@ export async function live(options: {
 
 async function askOnce(
   { url, apiKey }: { url: string; apiKey: string },
-  { method, path, body, isJob }: Ask,
+  { method, path, body, form, isJob }: Ask,
   experience: Experience,
 ): Promise<void> {
   const startedAt = performance.now();
@@ -67,9 +80,11 @@ async function askOnce(
     headers: {
       authorization: `Bearer ${apiKey}`,
       ...(body ? { "content-type": "application/json" } : {}),
+      ...(form ? { "content-type": form.type } : {}),
       ...(isJob ? { prefer: "wait=60" } : {}),
     },
     ...(body ? { body: JSON.stringify(body) } : {}),
+    ...(form ? { body: form.body } : {}),
     signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   }).then(
     async (response) => {

@@ -24,22 +24,33 @@ function body(
   };
 }
 
-/** Opens connections that announce a large body and send none of it. */
-async function notify({ url, signal }: Field, headers: string): Promise<void> {
+/** Pause between two parts of a head that never ends, in ms. */
+const DRIP_MS = 500;
+
+/** Opens connections that begin a request and never end it. `drip` is sent on as long as the connection is there. */
+async function beginRequests(
+  { url, signal }: Field,
+  { lanes, headers, drip }: { lanes: number; headers(turn: number): string; drip?: string },
+): Promise<void> {
   const { hostname, port } = new URL(url);
-  await flood(signal, 13, async () => {
+  await flood(signal, lanes, async (turn) => {
     const socket = connect(Number(port), hostname);
     const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
     const stop = () => socket.destroy();
     signal.addEventListener("abort", stop, { once: true });
     socket.on("error", stop);
     socket.resume();
-    socket.write(`POST /rag/ingest HTTP/1.1\r\nhost: ${hostname}\r\n${headers}\r\n\r\n`);
+    socket.write(`POST /rag/ingest HTTP/1.1\r\nhost: ${hostname}\r\n${headers(turn)}`);
+    const dripping = drip === undefined ? undefined : setInterval(() => socket.write(drip), DRIP_MS);
     await closed;
+    clearInterval(dripping);
     signal.removeEventListener("abort", stop);
     return { status: 0, text: "" };
   });
 }
+
+/** Connections that take the memory for large bodies: a few large ones, and the smallest that need a place for the rest. */
+const IDLE_UPLOADS = { lanes: 32, large: 12, largeBytes: 20 << 20, smallBytes: (1 << 20) + 1 };
 
 export const bodyAttacks: readonly Attack[] = [
   body("metadata-keys", "metadata of a million keys", {
@@ -92,16 +103,21 @@ export const bodyAttacks: readonly Attack[] = [
   }),
   {
     name: "idle-uploads",
-    about: "uploads of 20 MB that are announced and never sent",
+    about: "uploads of 1 to 20 MB that are announced and never sent, for all the memory that large bodies have",
     run: (field) =>
-      notify(
-        field,
-        `authorization: Bearer ${field.memberKey}\r\ncontent-type: application/json\r\ncontent-length: ${20 << 20}`,
-      ),
+      beginRequests(field, {
+        lanes: IDLE_UPLOADS.lanes,
+        headers: (turn) => {
+          const { lanes, large, largeBytes, smallBytes } = IDLE_UPLOADS;
+          const length = turn % lanes < large ? largeBytes : smallBytes;
+          const about = `content-type: application/json\r\ncontent-length: ${length}`;
+          return `authorization: Bearer ${field.memberKey}\r\n${about}\r\n\r\n`;
+        },
+      }),
   },
   {
     name: "slow-headers",
-    about: "requests whose headers never end",
-    run: (field) => notify(field, "x-slow: 1\r\nx-never-ending: ".padEnd(1_000, "a")),
+    about: "requests whose headers never end: a line every half second, on 256 connections",
+    run: (field) => beginRequests(field, { lanes: 256, headers: () => "x-slow: 1\r\n", drip: "x-more: 1\r\n" }),
   },
 ];

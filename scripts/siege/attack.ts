@@ -23,10 +23,15 @@ export type Field = {
   signal: AbortSignal;
 };
 
+/** Room of each tenant's cached answers on the platforms that are attacked, in bytes. */
+export const CACHE_BYTES_PER_TENANT = 16 << 20;
+
 /** One way to hurt others. `prepare` makes what the attack needs, before anything is measured. */
 export type Attack = {
   name: string;
   about: string;
+  /** By how much Redis may grow, in MB; where it is not given, that is not judged. */
+  maxRedisGrowthMb?: number;
   prepare?(field: Field): Promise<void>;
   run(field: Field): Promise<void>;
 };

@@ -1,14 +1,17 @@
 import { percentile } from "../bench/measure.ts";
+import type { Attack } from "./attack.ts";
 import type { Experience } from "./victim.ts";
 import type { Peaks } from "./watch-memory.ts";
 
 /** What the victim noticed of an attack, and what the attack did to the processes. */
 export type Outcome = {
-  name: string;
+  attack: Pick<Attack, "name" | "maxRedisGrowthMb">;
   /** What the victim noticed just before. */
   idle: Experience;
   experience: Experience;
   peaks: Peaks;
+  /** By how much Redis was larger at its peak than before the attack, in MB. */
+  redisGrowthMb: number;
   /** Processes that ended by themselves. */
   ended: readonly string[];
   /** Bytes that the attacker was answered. */
@@ -21,7 +24,7 @@ const ALWAYS_ALLOWED_MS = 250;
 const MAX_MB = { api: 600, worker: 800 };
 
 /** What is broken by an attack, one sentence each; empty when it is repelled. */
-export function breachesOf({ idle, experience, peaks, ended }: Outcome): string[] {
+export function breachesOf({ attack, idle, experience, peaks, redisGrowthMb, ended }: Outcome): string[] {
   const breaches: string[] = [];
   const p99Of = ({ calls, jobs }: Experience) => percentile([...calls, ...jobs], 0.99);
   const allowed = Math.max(ALWAYS_ALLOWED_MS, MAX_SLOWDOWN * p99Of(idle));
@@ -32,6 +35,10 @@ export function breachesOf({ idle, experience, peaks, ended }: Outcome): string[
   for (const one of ended) breaches.push(one);
   for (const kind of ["api", "worker"] as const) {
     if (peaks[kind] > MAX_MB[kind]) breaches.push(`the ${kind} took ${Math.round(peaks[kind])} MB of ${MAX_MB[kind]}`);
+  }
+  const { maxRedisGrowthMb = Number.POSITIVE_INFINITY } = attack;
+  if (redisGrowthMb > maxRedisGrowthMb) {
+    breaches.push(`Redis grew by ${Math.round(redisGrowthMb)} MB of ${Math.round(maxRedisGrowthMb)}`);
   }
   return breaches;
 }
@@ -45,13 +52,16 @@ export const heading = toRow({
   verdict: "verdict",
 });
 
-export function toLine({ name, idle, experience, peaks, answeredBytes }: Outcome, breaches: readonly string[]): string {
+export function toLine(
+  { attack, idle, experience, peaks, answeredBytes }: Outcome,
+  breaches: readonly string[],
+): string {
   const timesOf = (kind: "calls" | "jobs") => [
     ms(percentile(idle[kind], 0.99)),
     ...[0.5, 0.99, 1].map((share) => ms(percentile(experience[kind], share))),
   ];
   return toRow({
-    name,
+    name: attack.name,
     times: [...timesOf("calls"), ...timesOf("jobs")],
     counts: [
       experience.errors.length,

@@ -71,14 +71,17 @@ async function measure(
   await liveFor(WARM_UP_MS);
   const idle = await liveFor(IDLE_MS);
   const memory = watchMemory();
+  const redisBefore = memory.now().redis;
   const living: Promise<Experience> = liveFor(attackMs + AFTERMATH_MS);
   const answeredBytes = await attacker.run();
   const experience = await living;
+  const peaks = memory.stop();
   return {
-    name: attack.name,
+    attack,
     idle,
     experience,
-    peaks: memory.stop(),
+    peaks,
+    redisGrowthMb: peaks.redis - redisBefore,
     ended: [...fleet.unexpected],
     answeredBytes,
   };

@@ -7,7 +7,7 @@ import { makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { type Fleet, startFleet } from "../chaos/fleet.ts";
 import { makeFreezer } from "../chaos/freezer.ts";
-import { idOf, makeClient } from "./attack.ts";
+import { CACHE_BYTES_PER_TENANT, idOf, makeClient } from "./attack.ts";
 
 /** A platform as processes of its own, with the keys of victims, of a page of the first one's, and of an attacker. */
 export type Stack = { fleet: Fleet; url: string; keys: Keys; victims: Victim[] };
@@ -33,6 +33,7 @@ export async function openStack(
     MONGODB_URL: services.mongoUrl ?? "",
     REDIS_URL: services.redisUrl ?? "",
     PORT: "0",
+    CACHE_BYTES_PER_TENANT: `${CACHE_BYTES_PER_TENANT}`,
     LOG_LEVEL: "warn",
     SHUTDOWN_GRACE_MS: "2000",
   };

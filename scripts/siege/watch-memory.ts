@@ -15,7 +15,7 @@ const kinds: readonly [keyof Peaks, RegExp][] = [
 ];
 
 /** Looks at the memory of all processes below this one until it is stopped. */
-export function watchMemory({ everyMs = LOOK_EVERY_MS } = {}): { stop(): Peaks } {
+export function watchMemory({ everyMs = LOOK_EVERY_MS } = {}): { now(): Peaks; stop(): Peaks } {
   const peaks: Peaks = { api: 0, worker: 0, store: 0, redis: 0, child: 0 };
   const kindOf = new Map<string, keyof Peaks>();
   const look = () => {
@@ -28,6 +28,11 @@ export function watchMemory({ everyMs = LOOK_EVERY_MS } = {}): { stop(): Peaks }
   };
   const timer = setInterval(look, everyMs);
   return {
+    /** The peaks up to now. */
+    now() {
+      look();
+      return { ...peaks };
+    },
     stop() {
       clearInterval(timer);
       look();

@@ -1,6 +1,11 @@
-import { type Attack, flood } from "../attack.ts";
+import { type Attack, CACHE_BYTES_PER_TENANT, flood } from "../attack.ts";
 
 const LARGE_STEPS = 4;
+
+/** A cached answer of 240 kB, just below the largest that is cached: the offline model fills the tool's fields with the question. */
+const CACHED = { fields: 24, questionLength: 10_000 };
+/** Every fourth answer is kept in the store for repeats of the call, the others in the cache in Redis. */
+const REPEATABLE_EVERY = 4;
 
 /** Attacks by what the product is made to answer, or to keep. */
 export const answerAttacks: readonly Attack[] = [
@@ -28,11 +33,24 @@ export const answerAttacks: readonly Attack[] = [
   },
   {
     name: "kept-answers",
-    about: "idempotent answers of a megabyte each",
+    about: "cached answers of 240 kB for a day, and idempotent ones of half a megabyte",
+    // What is cached, and as much again for the room that Redis itself takes.
+    maxRedisGrowthMb: (2 * CACHE_BYTES_PER_TENANT) / 2 ** 20,
     async run({ member, signal }) {
       const json = { input: Array.from({ length: 64 }, () => "word ".repeat(20)), dimensions: 512 };
+      const names = Array.from({ length: CACHED.fields }, (_, n) => `field${n}`);
+      const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+      const tool = { name: "keep", parameters: { type: "object", properties, required: names } };
+      const chat = (turn: number) => ({
+        messages: [{ role: "user", content: `${turn} ${"word ".repeat(CACHED.questionLength / 5)}` }],
+        tools: [{ type: "function", function: tool }],
+        tool_choice: { type: "function", function: { name: tool.name } },
+      });
+      const headers = { "x-svc-options": "cache=true;cache-ttl=86400" };
       await flood(signal, 4, (turn) =>
-        member.call("POST", "/ai/embeddings", { json, headers: { "idempotency-key": `kept-${turn}` } }),
+        turn % REPEATABLE_EVERY === 0
+          ? member.call("POST", "/ai/embeddings", { json, headers: { "idempotency-key": `kept-${turn}` } })
+          : member.call("POST", "/ai/chat", { json: chat(turn), headers }),
       );
     },
   },

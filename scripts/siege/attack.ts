@@ -87,8 +87,9 @@ export async function flood(
 export function ingestFile(
   client: Client,
   form: { body: Uint8Array<ArrayBuffer>; type: string },
+  prefer = "respond-async",
 ): Promise<ApiResponse> {
-  const headers = { "content-type": form.type, prefer: "respond-async" };
+  const headers = { "content-type": form.type, prefer };
   return client.call("POST", "/rag/ingest", { body: form.body, headers });
 }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { crc32, deflateRawSync } from "node:zlib";
 import { Document, HeadingLevel, Packer, Paragraph, Table, TableCell, TableRow } from "docx";
@@ -115,15 +116,28 @@ export function makeDocxBomb(bytes: number, declaredBytes?: number): Buffer {
 /** A DOCX whose body is a unit of WordprocessingML, repeated to `bytes` between two others. It is not compressed. */
 export function makeDocxOf([before, after]: readonly [string, string], unit: string, bytes: number): Buffer {
   const body = Buffer.alloc(bytes - (bytes % unit.length), unit).toString("latin1");
+  return makeZip(toEntries(`${before}${body}${after}`), 0);
+}
+
+/** How much more than its own size an archive may be inflated to, for a reader not to reject it, roughly. */
+const HARMLESS_RATIO = 180;
+
+/** A DOCX that a reader takes for harmless: a picture that does not compress keeps its ratio low. Its paragraph inflates to `bytes`. */
+export function makeInflatingDocx(bytes: number): Buffer {
+  const text = Buffer.alloc(bytes, "a ").toString("latin1");
+  const picture = { name: "word/media/picture.png", content: randomBytes(Math.ceil(bytes / HARMLESS_RATIO)) };
+  return makeZip([...toEntries(`<w:p><w:r><w:t>${text}</w:t></w:r></w:p>`), picture]);
+}
+
+function toEntries(body: string): ZipEntry[] {
   const document =
     '<?xml version="1.0"?><w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>' +
-    `${before}${body}${after}</w:body></w:document>`;
-  const entries = [
+    `${body}</w:body></w:document>`;
+  return [
     { name: "[Content_Types].xml", content: Buffer.from(contentTypes) },
     { name: "_rels/.rels", content: Buffer.from(relationships) },
     { name: "word/document.xml", content: Buffer.from(document) },
   ];
-  return makeZip(entries, 0);
 }
 
 /** Text of `count` sentences that are all different, the same at every call. */

@@ -1,4 +1,4 @@
-import { type Attack, CACHE_BYTES_PER_TENANT, flood } from "../attack.ts";
+import { type Attack, CACHE_BYTES_PER_TENANT, flood, idOf } from "../attack.ts";
 
 const LARGE_STEPS = 4;
 
@@ -56,11 +56,14 @@ export const answerAttacks: readonly Attack[] = [
   },
   {
     name: "open-streams",
-    about: "as many streams of a job's events as one key can open",
+    about: "as many streams of the events of a running job as one key can open",
     async run({ member, signal }) {
-      const { text } = await member.call("POST", "/rag/ingest", { json: { content: "A page." } });
-      const { jobId = "" } = JSON.parse(text || "{}") as { jobId?: string };
-      await flood(signal, 150, () => member.call("GET", jobId === "" ? "/jobs" : `/jobs/${jobId}/events`));
+      const steps = [{ type: "human_approval", assigneeRole: "admin", timeoutMs: 3_600_000 }];
+      const made = await member.call("POST", "/workflows", { json: { name: "waits", steps } });
+      const path = `/workflows/${idOf(made, "workflowId")}/execute`;
+      const run = await member.call("POST", path, { json: { input: {} }, headers: { prefer: "respond-async" } });
+      const jobId = idOf(run, "jobId");
+      await flood(signal, 150, () => member.call("GET", `/jobs/${jobId}/events`));
     },
   },
   {

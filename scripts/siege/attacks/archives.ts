@@ -1,16 +1,20 @@
-import { deflateRawSync } from "node:zlib";
+import { makeInflatingDocx } from "../../../test/support/documents.ts";
 import { type Attack, flood, ingestFile, toForm } from "../attack.ts";
 
 type File = { make(): string | Uint8Array<ArrayBuffer>; type: string; name: string };
 
-/** One hostile file after the other, in a few lanes. */
-function files(name: string, about: string, file: File): Attack {
+/** How files are sent: in a few lanes that wait for nothing, or the next one when the last one has been read. */
+const atOnce = { lanes: 3, prefer: "respond-async" };
+const oneByOne = { lanes: 1, prefer: "wait=60" };
+
+/** One hostile file after the other. */
+function files(name: string, about: string, file: File, { lanes, prefer } = atOnce): Attack {
   return {
     name,
     about,
     async run({ member, signal }) {
       const form = await toForm({ bytes: file.make(), type: file.type, name: file.name });
-      await flood(signal, 3, () => ingestFile(member, form));
+      await flood(signal, lanes, () => ingestFile(member, form, prefer));
     },
   };
 }
@@ -36,32 +40,6 @@ function heavyPdf(pages: number, lines: number): Uint8Array<ArrayBuffer> {
 
 const deflateLikePdf = (text: string) => `${Buffer.from(text).toString("hex")}>`;
 
-/** A ZIP with one deflated entry, without the checks that a good archive passes. */
-function zipOf(name: string, content: Buffer): Uint8Array<ArrayBuffer> {
-  const data = deflateRawSync(content);
-  const fields = (signature: number, size: number) => {
-    const header = Buffer.alloc(size);
-    header.writeUInt32LE(signature, 0);
-    return header;
-  };
-  const common = (header: Buffer, at: number) => {
-    header.writeUInt16LE(8, at);
-    header.writeUInt32LE(data.length, at + 10);
-    header.writeUInt32LE(content.length, at + 14);
-    header.writeUInt16LE(name.length, at + 18);
-  };
-  const local = fields(0x04034b50, 30);
-  common(local, 8);
-  const central = fields(0x02014b50, 46);
-  common(central, 10);
-  const end = fields(0x06054b50, 22);
-  end.writeUInt16LE(1, 8);
-  end.writeUInt16LE(1, 10);
-  end.writeUInt32LE(46 + name.length, 12);
-  end.writeUInt32LE(30 + name.length + data.length, 16);
-  return new Uint8Array(Buffer.concat([local, Buffer.from(name), data, central, Buffer.from(name), end]));
-}
-
 /** Attacks by documents in formats that are expanded when they are read. */
 export const archiveAttacks: readonly Attack[] = [
   files("heavy-pdf", "a PDF of 2,000 pages that all draw 5,000 lines", {
@@ -69,11 +47,16 @@ export const archiveAttacks: readonly Attack[] = [
     type: "application/pdf",
     name: "heavy.pdf",
   }),
-  files("inflating-docx", "a DOCX whose text inflates to 200 MB", {
-    make: () => zipOf("word/document.xml", Buffer.from(`<w:p><w:t>${"a ".repeat(100_000_000)}</w:t></w:p>`)),
-    type: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    name: "inflating.docx",
-  }),
+  files(
+    "inflating-docx",
+    "a DOCX whose text inflates to 200 MB, one at a time",
+    {
+      make: () => new Uint8Array(makeInflatingDocx(200_000_000)),
+      type: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+      name: "inflating.docx",
+    },
+    oneByOne,
+  ),
   files("many-headings", "Markdown of 500,000 headings", {
     make: () => "# a\n\nb\n\n".repeat(500_000),
     type: "text/markdown",

@@ -13,6 +13,7 @@ import { toStoreError } from "../../src/store/store-errors.ts";
 import { type ApiContext, type RequestState, sendReply } from "../context.ts";
 import { baseUrlOf, challenge } from "../resource-url.ts";
 import { makeDiscard } from "./discard-body.ts";
+import { makeTurns } from "./turns.ts";
 
 /** The only table from an error's type to its HTTP status. */
 const statusOfType: Record<ErrorType, number> = {
@@ -53,6 +54,14 @@ const defaultRetryAfterMs: Partial<Record<number, number>> = { 429: 1_000, 503: 
 /** Statuses with `Retry-After` (RFC 9110, 10.2.3); 502 passes on what a provider asked for. */
 const retryAfterStatuses = new Set([429, 502, 503, 507]);
 
+/** Errors of calls that lead nowhere, or have no valid key. */
+const codesOfAnybody: ReadonlySet<ErrorCode> = new Set([
+  "not_found",
+  "method_not_allowed",
+  "missing_api_key",
+  "invalid_api_key",
+]);
+
 /** The HTTP status of an error code. */
 export function toStatus(error: { code: ErrorCode; type: ErrorType }): number {
   return statusOfCode[error.code] ?? statusOfType[error.type];
@@ -88,17 +97,29 @@ export function toErrorBody(error: AppError, requestId: string): { error: ErrorV
 /** Responds to what the rest of the chain throws, in the one error shape, and logs it by its class. */
 export function respondToErrors(logger: Logger, publicUrl: string | undefined): Middleware<RequestState> {
   const discard = makeDiscard();
+  const takeTurn = makeTurns();
   return async function respondToThrownErrors(ctx, next) {
     try {
       await next();
     } catch (thrown) {
-      const error = toAppError(thrown);
-      logError(logger, error, ctx);
+      let error = toAppError(thrown);
       if (!ctx.req.complete) discard(ctx.req);
+      if (isOfAnybody(error, ctx) && !(await takeTurn())) error = tooManyWait();
+      logError(logger, error, ctx);
       if (!ctx.res.headersSent) writeError(ctx, error, publicUrl);
       else ctx.res.destroy();
     }
   };
+}
+
+/** Whether the error is one that anybody can cause, as often as they like: no tenant's rate counts the call. */
+function isOfAnybody({ code }: AppError, { state }: ApiContext): boolean {
+  return state.caller === undefined && codesOfAnybody.has(code);
+}
+
+function tooManyWait(): AppError {
+  const message = "Too many calls that lead nowhere or have no valid key; wait before the next one.";
+  return new AppError("rate_limited", message, { retryable: true, retryAfterMs: 1_000 });
 }
 
 /** Logs what concerns the operator: our own failures with their cause, missing parts as warnings; never a caller's mistake. */

@@ -157,6 +157,13 @@ describe("errors and bad input", () => {
     expect([head.status, head.text]).to.deep.equal([200, ""]);
   });
 
+  it("calls that lead nowhere or have no key are all answered, also many at once", async () => {
+    const anybody = makeClient({ url: platform.url });
+    const paths = Array.from({ length: 100 }, (_, n) => (n % 2 === 0 ? `/nothing/${n}` : "/jobs"));
+    const answers = await Promise.all(paths.map((path) => anybody.get(path)));
+    expect(answers.map(({ status }) => status)).to.deep.equal(paths.map((_, n) => (n % 2 === 0 ? 404 : 401)));
+  });
+
   it("odd paths are answered, never a 5xx", async () => {
     for (const path of [
       "/%",

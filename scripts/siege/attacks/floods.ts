@@ -88,4 +88,14 @@ export const floodAttacks: readonly Attack[] = [
         anonymous.call("GET", "/jobs", { headers: { authorization: `Bearer sk_${String(turn).padStart(32, "0")}` } }),
       ),
   },
+  {
+    name: "unknown-paths",
+    about: "addresses of 14 kB that lead nowhere or need a key, in 512 lanes without one",
+    run: ({ anonymous, signal }) => {
+      const path = "/a".repeat(7_000);
+      return flood(signal, 512, (turn) =>
+        anonymous.call("GET", `${turn % 2 === 0 ? "" : "/jobs?after="}${path}${turn}`),
+      );
+    },
+  },
 ];

@@ -1,0 +1,27 @@
+import { expect } from "chai";
+import { makeTurns } from "../../api/middleware/turns.ts";
+
+describe("the turns of calls that anybody can make", () => {
+  it("are at once while there are few", () => {
+    const takeTurn = makeTurns({ callsATurn: 2, turnMs: 60_000 });
+    expect([takeTurn(), takeTurn()]).to.deep.equal([true, true]);
+    expect(takeTurn()).to.be.instanceOf(Promise);
+  });
+
+  it("come in the order of the calls", async () => {
+    const takeTurn = makeTurns({ callsATurn: 2, turnMs: 1 });
+    const begun: number[] = [];
+    const calls = Array.from({ length: 9 }, async (_, n) => {
+      if (await takeTurn()) begun.push(n);
+    });
+    await Promise.all(calls);
+    expect(begun).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
+  it("are refused when too many wait, and only then", async () => {
+    const takeTurn = makeTurns({ callsATurn: 1, turnMs: 1, maxWaiting: 2 });
+    const turns = [1, 2, 3, 4, 5].map(() => takeTurn());
+    expect(await Promise.all(turns)).to.deep.equal([true, true, true, false, false]);
+    expect(await takeTurn()).to.equal(true);
+  });
+});

@@ -11,10 +11,9 @@ describe("the turns of calls that anybody can make", () => {
   it("come in the order of the calls", async () => {
     const takeTurn = makeTurns({ callsATurn: 2, turnMs: 1 });
     const begun: number[] = [];
-    const calls = Array.from({ length: 9 }, async (_, n) => {
-      if (await takeTurn()) begun.push(n);
-    });
-    await Promise.all(calls);
+    const turns = Array.from({ length: 9 }, () => takeTurn());
+    expect(turns.filter((turn) => turn === true)).to.have.length(2);
+    await Promise.all(turns.map(async (turn, n) => (await turn) && begun.push(n)));
     expect(begun).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8]);
   });
 

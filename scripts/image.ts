@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { listen } from "../src/listen.ts";
 import { buildImage, type Image } from "./image/build.ts";
 import { readDockerfile } from "./image/dockerfile.ts";
-import { commonFlags } from "./start/api-flags.ts";
+import { commonFlags } from "./start/node-flags.ts";
 
 const project = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 /** The user `node` of the image; here `nobody`, where this program may become another user. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Agent, request } from "undici";
-import { apiFlags } from "../start/api-flags.ts";
+import { apiFlags } from "../start/node-flags.ts";
 import { pin, startChild } from "./children.ts";
 import { format, type Measured } from "./goals.ts";
 import { median, percentile, runConcurrently, runOpenLoop } from "./measure.ts";

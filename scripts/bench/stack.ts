@@ -6,7 +6,7 @@ import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
-import { apiFlags } from "../start/api-flags.ts";
+import { apiFlags, workerFlags } from "../start/node-flags.ts";
 import { type Child, startChild } from "./children.ts";
 
 /** A key of the bench's own tenant, made at start by the API. */
@@ -72,7 +72,7 @@ export function openStack(
     for (let index = 0; index < (options.workers ?? 0); index += 1) {
       const worker = await startChild("./children/worker.ts", {
         env,
-        flags: options.flags ?? [],
+        flags: [...workerFlags, ...(options.flags ?? [])],
         args: options.workerArgs ?? [],
       });
       disposables.add(() => worker.stop());

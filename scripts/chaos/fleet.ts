@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { apiFlags } from "../start/api-flags.ts";
 import { productFile } from "../start/children.ts";
+import { apiFlags, workerFlags } from "../start/node-flags.ts";
 import type { Freezer } from "./freezer.ts";
 
 /** Longest wait for a process to be ready, and for one to end that was asked to, in ms. */
@@ -18,7 +18,7 @@ const CUT_SHORT = 3;
 
 type Role = "api" | "worker";
 const scripts: Record<Role, string> = { api: "../../api/server.ts", worker: "../../workers/main.ts" };
-const flagsOf: Record<Role, readonly string[]> = { api: apiFlags, worker: [] };
+const flagsOf: Record<Role, readonly string[]> = { api: apiFlags, worker: workerFlags };
 
 /** A place for one process, which is started again in it whenever it was ended. */
 type Slot = {

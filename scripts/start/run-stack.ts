@@ -8,8 +8,8 @@ import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { listen } from "../../src/listen.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { keepSecret, openDataFolder } from "../../src/private-files.ts";
-import { apiFlags } from "./api-flags.ts";
 import { productFile, supervise } from "./children.ts";
+import { apiFlags, workerFlags } from "./node-flags.ts";
 
 export type LocalStack = {
   url: string;
@@ -47,7 +47,7 @@ export function runStack(config: Config, options: { say(text: string): void; env
       BOOTSTRAP_API_KEY: apiKey,
       ADMIN_TOKEN: adminToken,
     };
-    const run = (name: string, script: string, place: number, flags: readonly string[] = []) =>
+    const run = (name: string, script: string, place: number, flags: readonly string[]) =>
       supervise({
         script: productFile(script),
         flags,
@@ -62,7 +62,7 @@ export function runStack(config: Config, options: { say(text: string): void; env
     disposables.add(() => api.close());
     const workers = await Promise.all(
       Array.from({ length: config.workers.count }, (_, index) =>
-        run(`worker ${index + 1}`, "../../workers/main.ts", index + 1),
+        run(`worker ${index + 1}`, "../../workers/main.ts", index + 1, workerFlags),
       ),
     );
     disposables.add(async () => void (await Promise.all(workers.map((worker) => worker.close()))));

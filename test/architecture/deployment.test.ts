@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parse, parseAllDocuments } from "yaml";
 import { allRoutes } from "../../api/all-routes.ts";
-import { apiFlags, commonFlags } from "../../scripts/start/api-flags.ts";
+import { apiFlags, commonFlags, workerFlags } from "../../scripts/start/node-flags.ts";
 import { settings } from "../../src/config.ts";
 import { valueAt } from "../support/http-client.ts";
 import { root } from "./source-files.ts";
@@ -61,7 +61,7 @@ describe("the locked packages", () => {
 describe("docker-compose.yml", () => {
   it("runs API and workers of the image with settings that exist, and lets them shut down cleanly", async () => {
     const compose = await readYaml("docker-compose.yml");
-    const commands = { api: [...apiFlags, "api/server.ts"], worker: ["workers/main.ts"] };
+    const commands = { api: [...apiFlags, "api/server.ts"], worker: [...workerFlags, "workers/main.ts"] };
     for (const [name, command] of Object.entries(commands)) {
       await exists(String(command.at(-1)));
       expect(valueAt(compose, `services.${name}.command`)).to.deep.equal(["node", ...commonFlags, ...command]);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
 import { z } from "zod";
-import { apiFlags } from "../../scripts/start/api-flags.ts";
+import { apiFlags, workerFlags } from "../../scripts/start/node-flags.ts";
 import { providerIds } from "../../src/gateway/providers/registry.ts";
 import { queues } from "../../src/jobs/queues.ts";
 import { root, sourceFiles } from "./source-files.ts";
@@ -23,12 +23,19 @@ describe("the rules of the source", () => {
     expect(long).to.deep.equal([]);
   });
 
-  it("runs an API with the same flags wherever it is started", async () => {
-    const places = ["package.json", "Dockerfile", "docker-compose.yml", "deploy/kubernetes/api.yaml"];
-    for (const place of places) {
-      const text = await readFile(join(root, place), "utf8");
-      const [start = ""] = /(?:--[\w-]+(?:=\d+)?["',\\\s]*(?:- )?)+api\/server\.ts/.exec(text) ?? [];
-      expect(start.match(/--[\w-]+(?:=\d+)?/g), place).to.deep.equal(apiFlags);
+  it("runs APIs and workers with the same flags wherever they are started", async () => {
+    const both = ["package.json", "docker-compose.yml"];
+    const starts = [
+      { script: "api/server.ts", flags: apiFlags, places: [...both, "Dockerfile", "deploy/kubernetes/api.yaml"] },
+      { script: "workers/main.ts", flags: workerFlags, places: [...both, "deploy/kubernetes/worker.yaml"] },
+    ];
+    for (const { script, flags, places } of starts) {
+      for (const place of places) {
+        const text = await readFile(join(root, place), "utf8");
+        const [before = ""] = text.split(script);
+        const [start = ""] = /(?:--[\w-]+(?:=\d+)?["',\\\s]*(?:- )?)+$/.exec(before) ?? [];
+        expect(start.match(/--[\w-]+(?:=\d+)?/g), `${script} in ${place}`).to.deep.equal(flags);
+      }
     }
   });
 

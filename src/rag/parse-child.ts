@@ -22,14 +22,14 @@ async function read({ bytes, type, name, maxChunks }: ParseRequest, send: (part:
   const parsed = await parseSource({ bytes: buffer, ...(type ? { type } : {}), ...(name ? { name } : {}) });
   const characters = parsed.sections.reduce((sum, { text }) => sum + text.length, 0);
   if (characters > maxChunks * CHUNK_CHARACTERS) throw tooMany();
-  const pieces = await splitSections(parsed.sections, parsed.type, maxChunks);
+  const pieces = splitSections(parsed.sections, parsed.type, maxChunks);
   if (pieces.length > maxChunks) throw tooMany();
   const title = parsed.title?.slice(0, 300);
   send({ kind: "outline", type: parsed.type, expected: pieces.length, ...(title ? { title } : {}) });
   let batch: ChunkText[] = [];
   let total = 0;
   for (const piece of pieces) {
-    const chunks = await toChunks(piece, parsed.type);
+    const chunks = toChunks(piece, parsed.type);
     total += chunks.length;
     if (total > maxChunks) throw tooMany();
     batch.push(...chunks);
@@ -42,6 +42,8 @@ async function read({ bytes, type, name, maxChunks }: ParseRequest, send: (part:
 }
 
 if (isChild()) {
+  // What the first document of most kinds loads and compiles is there before somebody waits for it.
+  await read({ bytes: Buffer.from("# A document\n\nOne sentence."), maxChunks: 1 }, () => undefined);
   serveRequests<ParseRequest, ParsePart>(async (request, send) => {
     try {
       await read(request, send);

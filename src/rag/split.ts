@@ -1,9 +1,9 @@
-import { RecursiveCharacterTextSplitter } from "@langchain/textsplitters";
-import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { defined } from "../defined.ts";
 import { blocksOf, cellsOf } from "./parse/markdown-table.ts";
 import type { Section } from "./parse/section.ts";
 import type { SourceType } from "./schemas.ts";
+import { splitRecursively, wholeCharacters } from "./split-recursively.ts";
+import { tokensOf } from "./token-count.ts";
 
 /** A chunk's text, its length in tokens, and its place in the document. */
 export type ChunkText = { content: string; tokens: number; page?: number; headings?: readonly string[] };
@@ -15,29 +15,22 @@ const TARGET_TOKENS = 400;
 const MAX_TOKENS = 512; // a longer piece is split again: in dense scripts 1,600 characters are up to four times too long
 const SMALL_SECTION = 400; // characters; a shorter section is joined to its neighbour under the same heading
 const MAX_RESPLITS = 4;
-const SLICE_CHARACTERS = 65_536; // the splitter's largest input
-const PIECES_A_CHUNK = 50; // at least
+const SLICE_CHARACTERS = 65_536; // the largest that is split in one go
 const MAX_HEAD_SHARE = 0.75; // of a piece: a longer head of a table is not repeated
-const plainText = { disallowedSpecial: new Set<string>() }; // text that spells a model's control token is still just text
-
-/** Tokens of a text as OpenAI's o200k_base counts them. */
-export function tokensOf(text: string): number {
-  return countTokens(text, plainText);
-}
 
 /**
  * Splits sections into pieces of about 1,600 characters, by paragraph, line and word, never across pages or headings; tables
  * by row, each piece with the table's head. It measures characters: a splitter that counts tokens takes forty times as long.
  * It stops at the first piece beyond `atMost`.
  */
-export async function splitSections(
+export function splitSections(
   sections: readonly Section[],
   type: SourceType,
   atMost = Number.POSITIVE_INFINITY,
-): Promise<Section[]> {
+): Section[] {
   const pieces: Section[] = [];
   for (const section of joinSmall(sections)) {
-    for await (const text of textsOf(section.text, type, CHUNK_CHARACTERS)) {
+    for (const text of textsOf(section.text, type, CHUNK_CHARACTERS)) {
       if (/\S/.test(text)) pieces.push({ ...section, text });
       if (pieces.length > atMost) return pieces;
     }
@@ -46,7 +39,7 @@ export async function splitSections(
 }
 
 /** Splits a text into pieces of `size` characters at most. A small piece beside a table is joined to it. */
-async function* textsOf(text: string, type: SourceType, size: number): AsyncGenerator<string> {
+function* textsOf(text: string, type: SourceType, size: number): Generator<string> {
   if (text.length <= size) return yield text.trim();
   const small = (SMALL_SECTION * size) / CHUNK_CHARACTERS;
   let held = "";
@@ -55,9 +48,7 @@ async function* textsOf(text: string, type: SourceType, size: number): AsyncGene
     const isLead = "head" in block && held.length < small;
     const lead = isLead && held !== "" ? `${held}\n\n` : "";
     if (isLead) held = "";
-    for await (const piece of "prose" in block
-      ? proseOf(block.prose, type, size)
-      : rowsOf({ ...block, lead }, type, size)) {
+    for (const piece of "prose" in block ? proseOf(block.prose, type, size) : rowsOf({ ...block, lead }, type, size)) {
       if (isFirst && held !== "" && piece.length < small && held.length + piece.length + 2 <= size)
         held += `\n\n${piece}`;
       else {
@@ -70,9 +61,12 @@ async function* textsOf(text: string, type: SourceType, size: number): AsyncGene
   if (held !== "") yield held;
 }
 
-async function* proseOf(text: string, type: SourceType, size: number): AsyncGenerator<string> {
-  const splitter = makeSplitter(type, size, Math.floor((size * OVERLAP_CHARACTERS) / CHUNK_CHARACTERS));
-  for (const slice of slicesOf(text)) yield* slice.length <= size ? [slice.trim()] : await splitter.splitText(slice);
+function* proseOf(text: string, type: SourceType, size: number): Generator<string> {
+  const overlap = Math.floor((size * OVERLAP_CHARACTERS) / CHUNK_CHARACTERS);
+  for (const slice of slicesOf(text)) {
+    if (slice.length <= size) yield slice.trim();
+    else yield* splitRecursively(slice, type === "markdown", { size, overlap });
+  }
 }
 
 type LedTable = { lead: string; head: string; rows: readonly string[] };
@@ -82,7 +76,7 @@ type LedTable = { lead: string; head: string; rows: readonly string[] };
  * written as lines of its columns' names and texts, each piece with the first of them. A table with a very long head is
  * split as prose.
  */
-async function* rowsOf({ lead, head, rows }: LedTable, type: SourceType, size: number): AsyncGenerator<string> {
+function* rowsOf({ lead, head, rows }: LedTable, type: SourceType, size: number): Generator<string> {
   if (head.length > size * MAX_HEAD_SHARE) return yield* proseOf([lead + head, ...rows].join("\n"), type, size);
   const room = size - head.length;
   let open: string[] = [];
@@ -105,13 +99,13 @@ async function* rowsOf({ lead, head, rows }: LedTable, type: SourceType, size: n
   if (open.length > 0 || rows.length === 0) yield close();
 }
 
-async function* longRowOf(head: string, row: string, type: SourceType, size: number): AsyncGenerator<string> {
+function* longRowOf(head: string, row: string, type: SourceType, size: number): Generator<string> {
   const names = cellsOf(head.slice(0, head.indexOf("\n")));
   const lines = cellsOf(row).map((text, column) => (names[column] ? `${names[column]}: ${text}` : text));
   const [label = "", ...others] = lines;
   const isShort = label.length <= size / 8;
   const repeated = isShort ? `${label}\n` : "";
-  for await (const piece of proseOf((isShort ? others : lines).join("\n"), type, size - repeated.length)) {
+  for (const piece of proseOf((isShort ? others : lines).join("\n"), type, size - repeated.length)) {
     yield repeated + piece;
   }
 }
@@ -122,71 +116,24 @@ function* slicesOf(text: string): Generator<string> {
   while (text.length - from > SLICE_CHARACTERS) {
     const slice = text.slice(from, from + SLICE_CHARACTERS);
     const ends = ["\n\n", "\n", " "].map((separator) => slice.lastIndexOf(separator));
-    const length = ends.find((end) => end > SLICE_CHARACTERS / 2) ?? wholeCharacters(slice, SLICE_CHARACTERS);
+    const length = ends.find((end) => end > SLICE_CHARACTERS / 2) ?? wholeCharacters(slice);
     yield slice.slice(0, length);
     from += length;
   }
   yield text.slice(from);
 }
 
-/** `length`, or one less if it would cut a surrogate pair. */
-function wholeCharacters(text: string, length: number): number {
-  const code = text.charCodeAt(length - 1);
-  return length > 1 && code >= 0xd800 && code < 0xdc00 ? length - 1 : length;
-}
-
 /** Counts a piece's tokens, and splits it again if there are too many. */
-export async function toChunks(piece: Section, type: SourceType, depth = 0): Promise<ChunkText[]> {
+export function toChunks(piece: Section, type: SourceType, depth = 0): ChunkText[] {
   const { text, ...place } = piece;
   const tokens = tokensOf(text);
   if (tokens <= MAX_TOKENS || depth >= MAX_RESPLITS || text.length < 8) return [{ content: text, tokens, ...place }];
   const size = Math.max(4, Math.floor((text.length * TARGET_TOKENS * 0.95) / tokens));
   const chunks: ChunkText[] = [];
-  for await (const part of textsOf(text, type, size)) {
-    if (/\S/.test(part)) chunks.push(...(await toChunks({ ...place, text: part }, type, depth + 1)));
+  for (const part of textsOf(text, type, size)) {
+    if (/\S/.test(part)) chunks.push(...toChunks({ ...place, text: part }, type, depth + 1));
   }
   return chunks;
-}
-
-/**
- * LangChain's splitter awaits several times per part between two separators, down to single characters. Joining tiny parts
- * first bounds the work by the text's length.
- */
-class PiecewiseSplitter extends RecursiveCharacterTextSplitter {
-  protected override splitOnSeparator(text: string, separator: string): string[] {
-    const length = Math.max(2, Math.floor(this.chunkSize / PIECES_A_CHUNK));
-    return separator === "" ? cutEvery(text, length) : joinTiny(super.splitOnSeparator(text, separator), length);
-  }
-}
-
-function makeSplitter(type: SourceType, chunkSize: number, chunkOverlap: number): PiecewiseSplitter {
-  const separators = type === "markdown" ? RecursiveCharacterTextSplitter.getSeparatorsForLanguage(type) : undefined;
-  return new PiecewiseSplitter(defined({ chunkSize, chunkOverlap, separators }));
-}
-
-function cutEvery(text: string, length: number): string[] {
-  const pieces: string[] = [];
-  for (let from = 0; from < text.length; ) {
-    const piece = text.slice(from, from + length);
-    pieces.push(piece.slice(0, wholeCharacters(piece, piece.length)));
-    from += pieces.at(-1)?.length ?? length;
-  }
-  return pieces;
-}
-
-/** Joins neighbours up to `length` characters. */
-function joinTiny(pieces: readonly string[], length: number): string[] {
-  const joined: string[] = [];
-  let last = "";
-  for (const piece of pieces) {
-    if (last.length + piece.length > length && last !== "") {
-      joined.push(last);
-      last = "";
-    }
-    last += piece;
-  }
-  if (last !== "") joined.push(last);
-  return joined;
 }
 
 /** Joins neighbours if one of them is small and they share a page and a heading above both. */

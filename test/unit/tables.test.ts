@@ -7,9 +7,9 @@ import { makeTextsPdf } from "../support/documents.ts";
 const textOf = async (source: string | Buffer, name = "a.html") =>
   (await parseSource({ bytes: Buffer.from(source), name })).sections.map(({ text }) => text).join("\n\n");
 
-const pieces = async (text: string) => {
-  const found: Section[] = await splitSections([{ text }], "markdown");
-  return (await Promise.all(found.map((piece) => toChunks(piece, "markdown")))).flat().map(({ content }) => content);
+const pieces = (text: string) => {
+  const found: Section[] = splitSections([{ text }], "markdown");
+  return found.flatMap((piece) => toChunks(piece, "markdown")).map(({ content }) => content);
 };
 
 describe("tables of HTML", () => {
@@ -97,8 +97,8 @@ describe("splitting of tables", () => {
   const head = "| Pump | Flow |\n|---|---|";
   const rows = Array.from({ length: 200 }, (_, n) => `| P-${n} | ${n * 3} litres |`);
 
-  it("repeats the head in each piece, and has each row once", async () => {
-    const found = await pieces(`Before.\n\n${head}\n${rows.join("\n")}\n\nAfter.`);
+  it("repeats the head in each piece, and has each row once", () => {
+    const found = pieces(`Before.\n\n${head}\n${rows.join("\n")}\n\nAfter.`);
     expect(found.length).to.be.above(2);
     for (const piece of found) expect(piece).to.contain(head);
     for (const row of rows) expect(found.filter((piece) => piece.includes(row))).to.have.lengthOf(1);
@@ -106,22 +106,22 @@ describe("splitting of tables", () => {
     expect(found.at(-1)).to.match(/\|\n\nAfter\.$/);
   });
 
-  it("writes a row that is too long as lines with the columns' names", async () => {
-    const found = await pieces(`${head}\n| P-1 | ${"word ".repeat(1_000)}|\n| P-2 | 5 |`);
+  it("writes a row that is too long as lines with the columns' names", () => {
+    const found = pieces(`${head}\n| P-1 | ${"word ".repeat(1_000)}|\n| P-2 | 5 |`);
     expect(found[0]).to.match(/^Pump: P-1\nFlow: word/);
     expect(found[1]).to.match(/^Pump: P-1\nword/);
     expect(found.at(-1)).to.equal(`${head}\n| P-2 | 5 |`);
   });
 
-  it("leaves tables in code as they are", async () => {
+  it("leaves tables in code as they are", () => {
     const code = `\`\`\`\n${head}\n${rows.join("\n")}\n\`\`\``;
-    expect((await pieces(code))[1]).not.to.contain("Flow |\n|---");
+    expect(pieces(code)[1]).not.to.contain("Flow |\n|---");
   });
 
-  it("takes no more than a few times the text for a table with a long head", async () => {
+  it("takes no more than a few times the text for a table with a long head", () => {
     const wide = `| ${"a column | ".repeat(120)}\n|${"---|".repeat(120)}\n`;
     const text = wide + "| 1 | 2 |\n".repeat(5_000);
-    const length = (await pieces(text)).reduce((sum, piece) => sum + piece.length, 0);
+    const length = pieces(text).reduce((sum, piece) => sum + piece.length, 0);
     expect(length).to.be.below(5 * text.length);
   });
 });

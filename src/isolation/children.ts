@@ -53,9 +53,12 @@ export function keepChildren(options: Parameters<typeof startChild>[0] & { size:
     startSpare();
     return child;
   };
-  /** Gives a child to who waits for one, first come, first served. */
+  const hasChild = (owner: string) => running.values().some((other) => other === owner);
+  /** Gives a child to who waits for one: first come, first served, but an owner that has one lets the others go first. */
   const offer = (child: Child) => {
-    const first = waiting.takeFirst((owner) => mayServe(child, owner));
+    const first =
+      waiting.takeFirst((owner) => mayServe(child, owner) && !hasChild(owner)) ??
+      waiting.takeFirst((owner) => mayServe(child, owner));
     if (first) return first.resolve(lend(child, first.owner));
     keepHostAlive(child, false);
     idle.set(child, setTimeout(kill, IDLE_MS, child).unref());
@@ -65,7 +68,7 @@ export function keepChildren(options: Parameters<typeof startChild>[0] & { size:
     takeNew: async (owner: string) => lend(await start(), owner),
     /** A free child, once there is one. @throws ChildLost when none starts; the signal's reason. */
     async take(owner: string, signal: AbortSignal): Promise<Child> {
-      const isLastLeft = options.hasSpare === true && running.values().some((other) => other === owner);
+      const isLastLeft = options.hasSpare === true && hasChild(owner);
       const free = chooseIdle([...idle.keys()], owner, isLastLeft);
       if (free) return lend(free, owner);
       const given = waiting.enter(owner, signal);

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { type AppError, toErrorView } from "../../src/errors.ts";
 import type { ChildLost } from "../../src/isolation/child.ts";
 import { type ChildPool, makeChildPool } from "../../src/isolation/child-pool.ts";
+import { keepChildren } from "../../src/isolation/children.ts";
 import type { Order } from "../support/child-fixture.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
@@ -182,6 +183,19 @@ describe("a pool of child processes", function () {
     expect(ends).to.deep.equal(["acme", "evil"]);
     stop.abort(new Error("enough"));
     expect(await busy).to.equal("stopped");
+  });
+
+  it("gives a child that has started to an owner without one before owners who have one", async () => {
+    const children = keepChildren({ entry, size: 3, memory: { heapMb: 64, rssMb: 200 } });
+    const order: string[] = [];
+    const { signal } = new AbortController();
+    const takeFor = async (owner: string) => {
+      await children.take(owner, signal);
+      order.push(owner);
+    };
+    await Promise.all(["evil", "evil", "acme"].map(takeFor));
+    children.close();
+    expect(order).to.deep.equal(["evil", "acme", "evil"]);
   });
 
   it("starts a child at the service's own priority, since somebody may wait for it", async () => {

@@ -6,6 +6,7 @@ import { toAcceptedView, toJobError, wasRejected } from "../src/jobs/job-outcome
 import { jobKinds } from "../src/jobs/queues.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
 import { isFinal, jobStates } from "../src/store/job-state.ts";
+import { rootOf } from "../src/tenancy/roles.ts";
 import { toAppError } from "./middleware/errors.ts";
 import type { HandlerInput, JsonReply } from "./route.ts";
 import { named } from "./schema-names.ts";
@@ -71,13 +72,28 @@ export async function serveJob(input: JobCall, service: JobService): Promise<Jso
   const preference = readPreference(input.header("prefer"), service.defaultWaitMs);
   const { platform, caller, body } = input;
   if (body.callback) platform.callbacks.check(body.callback.url);
-  const reserved = await reserveJob(input);
-  if (!("job" in reserved)) await platform.quotas.check(caller.tenantId, "openJobs");
   const isInteractive = preference.waitMs > 0;
-  const { job } = "job" in reserved ? reserved : await service.accept({ jobId: reserved.jobId, isInteractive });
+  const { job } = await acceptOnce(input, (jobId) => service.accept({ jobId, isInteractive }));
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
   if (body.callback) await platform.callbacks.expect(caller.tenantId, job._id, body.callback.url);
   return replyWithJob(input, job, { status: service.status ?? 200, preference });
+}
+
+/**
+ * Accepts a call's work under the id of its job, in its tenant's turn, or finds the job of an earlier attempt.
+ * @throws AppError `quota_exceeded`; what `accept` throws.
+ */
+export function acceptOnce(
+  input: Pick<HandlerInput, "platform" | "caller" | "reservation">,
+  accept: (jobId: string) => Promise<{ job: JobRecord }>,
+): Promise<{ job: JobRecord }> {
+  const { platform, caller } = input;
+  return platform.jobs.inTurn(rootOf(caller), async () => {
+    const reserved = await reserveJob(input);
+    if ("job" in reserved) return reserved;
+    await platform.quotas.check(caller.tenantId, "openJobs");
+    return accept(reserved.jobId);
+  });
 }
 
 /**

@@ -6,7 +6,7 @@ import { type AnyTool, resultOf, waitForJob } from "../../src/mcp-tools/tool.ts"
 import { paramHeadersOf } from "../../src/published-tools.ts";
 import type { JobKind, JobRecord } from "../../src/store/job-record.ts";
 import { isFinal } from "../../src/store/job-state.ts";
-import { hasRole } from "../../src/tenancy/roles.ts";
+import { hasRole, rootOf } from "../../src/tenancy/roles.ts";
 import { toAppError } from "../middleware/errors.ts";
 import { admitCall } from "../middleware/rate-limit.ts";
 import { knownFields, parseInput } from "../middleware/validate.ts";
@@ -103,9 +103,11 @@ async function runTool(input: HandlerInput, called: Call): Promise<Outcome> {
   try {
     const call = { platform, caller, surface: SURFACE, signal, onJob: request.onJob };
     // The tool's own schema made the arguments, so they have the types that it declared.
-    if (!tool.start) return { result: await tool.run?.(call, given as never) };
+    const { start } = tool;
+    if (!start) return { result: await tool.run?.(call, given as never) };
     const asked = await resumeCall(input, called);
-    const started = asked?.job ?? (await tool.start(call, given as never).catch(rejectArguments(tool)));
+    const begin = () => start(call, given as never).catch(rejectArguments(tool));
+    const started = asked?.job ?? (await platform.jobs.inTurn(rootOf(caller), begin));
     const taking = takesTask(request);
     if (taking === "now") return { job: started };
     const job = asked?.isLeft ? started : await waitForJob(call, started);

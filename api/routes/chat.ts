@@ -19,6 +19,7 @@ import { isRunModel } from "../../src/gateway/run-model-names.ts";
 import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
 import type { ChatCaller } from "../../src/run-models/deps.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
+import { rootOf } from "../../src/tenancy/roles.ts";
 import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
 import { declareRoutes, type HandlerInput, type SseMessage } from "../route.ts";
 
@@ -187,11 +188,11 @@ async function acceptForBatch(
   if (isRunModel(call.request.model)) return ineligible("run");
   const reserved = await reserveJob(input);
   if ("job" in reserved) return reserved;
-  const { quotas, gateway } = input.platform;
-  const admit = () => quotas.check(input.caller.tenantId, "openJobs");
-  const accepted = await gateway.batches
-    .accept(call.caller, call.request, { ...reserved, startedBy: input.caller.subject, admit })
-    .catch(withoutRoom);
+  const { quotas, gateway, jobs } = input.platform;
+  const { tenantId, subject: startedBy } = input.caller;
+  const admit = () => quotas.check(tenantId, "openJobs");
+  const accept = () => gateway.batches.accept(call.caller, call.request, { ...reserved, startedBy, admit });
+  const accepted = await jobs.inTurn(rootOf(input.caller), accept).catch(withoutRoom);
   return "job" in accepted ? accepted : ineligible(accepted.ineligible);
 }
 

@@ -10,6 +10,7 @@ import type { Platform } from "../../src/platform.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { jobStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
+import { rootOf } from "../../src/tenancy/roles.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
 
@@ -70,7 +71,9 @@ export const jobRoutes = [
     responses: { 200: { description: "The job as it is now", body: jobViewSchema } },
     errors: ["wrong_state"],
     result: async ({ params: { id }, caller, platform: { jobs, works } }) =>
-      toJobView(await cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id })),
+      toJobView(
+        await jobs.inTurn(rootOf(caller), () => cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id })),
+      ),
   }),
 ];
 

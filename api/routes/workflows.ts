@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
 import { approvalStates } from "../../src/store/approval-store.ts";
+import { rootOf } from "../../src/tenancy/roles.ts";
 import {
   approvalDetailSchema,
   approvalViewSchema,
@@ -167,6 +168,7 @@ export const workflowRoutes = [
     params: runParams,
     responses: { 200: { description: "The run as it is now", body: workflowRunViewSchema } },
     errors: ["wrong_state"],
-    result: ({ params: { id, runId }, caller, platform }) => platform.workflows.cancel(caller.tenantId, id, runId),
+    result: ({ params: { id, runId }, caller, platform: { jobs, workflows } }) =>
+      jobs.inTurn(rootOf(caller), () => workflows.cancel(caller.tenantId, id, runId)),
   }),
 ];

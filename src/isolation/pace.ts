@@ -1,9 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { makeEffort } from "./effort.ts";
+import { makePresence } from "./presence.ts";
 import { makeShares } from "./shares.ts";
 
-/** How long after the begin of its last work a tenant counts as one that works here, in ms. */
-const PRESENT_MS = 5_000;
 /** Longest pause after one part of a tenant's bulk work, in ms. */
 const MAX_PAUSE_MS = 1_000;
 
@@ -13,16 +12,10 @@ export type Pace = ReturnType<typeof makePace>;
 export function makePace(now: () => number = () => performance.now()) {
   const effort = makeEffort(now);
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
-  /** Who began last, and who before: of two different tenants one is another than any third. */
-  let recent: { tenantId: string; at: number }[] = [];
-  const hasOthers = (tenantId: string) =>
-    recent.some((other) => other.tenantId !== tenantId && now() - other.at < PRESENT_MS);
+  const { begins, hasOthers } = makePresence(now);
   return {
     /** Notes that work of the tenant begins. */
-    begins(tenantId: string): void {
-      const before = recent.find((other) => other.tenantId !== tenantId);
-      recent = [{ tenantId, at: now() }, ...(before ? [before] : [])];
-    },
+    begins,
     /**
      * Runs one part of a tenant's work. Of a tenant that did much of late, while others work here, one part runs at a time, and
      * a pause as long as it follows. @throws what `work` throws; the signal's reason.

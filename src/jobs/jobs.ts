@@ -12,6 +12,7 @@ import { makeExternalJobs } from "./external-jobs.ts";
 import { followJob, readJob, type WaitOptions, waitForJob, watchJob } from "./follow.ts";
 import { followTenant } from "./follow-tenant.ts";
 import { makeHeartbeats } from "./heartbeats.ts";
+import { makeJobTurns } from "./job-turns.ts";
 import { measureClaims } from "./measure-claims.ts";
 import { makeNotifications } from "./notify.ts";
 import type { QueueClient } from "./queue-client.ts";
@@ -55,6 +56,8 @@ export function makeJobs(deps: {
       metrics.submitted(queue.name);
       return record;
     },
+    /** Runs what accepts or cancels a job; see `makeJobTurns`. */
+    inTurn: makeJobTurns(),
     /** @throws AppError `not_found`. */
     get: (tenantId: string, jobId: string) => readJob(store, tenantId, jobId),
     /** As `get`, with null for a job that is not there. */

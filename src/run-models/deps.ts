@@ -15,7 +15,7 @@ export type RunModelsDeps = {
   gateway: Pick<Gateway, "complete" | "stream" | "ignoredBy" | "countTokens">;
   agents: Pick<Agents, "accept" | "guard" | "idOf" | "entries" | "regulatedBy" | "list" | "get">;
   composite: Pick<Composite, "accept" | "guard">;
-  jobs: Pick<Jobs, "find" | "get" | "events" | "cancel">;
+  jobs: Pick<Jobs, "find" | "get" | "events" | "cancel" | "inTurn">;
   works: readonly Work[];
   quotas: Pick<Quotas, "check">;
   /** How long a chat waits for its run at most, in ms. */

@@ -126,10 +126,12 @@ async function* followRun(
 /** Submits the run, or finds it when an earlier attempt at the same call did. */
 async function submitOnce(deps: RunModelsDeps, caller: ChatCaller, { accept }: PreparedRun): Promise<JobRecord> {
   const { tenantId, runJobId } = caller;
-  const known = runJobId === undefined ? null : await deps.jobs.find(tenantId, runJobId);
-  if (known && !wasRejected(known)) return known;
-  await deps.quotas.check(tenantId, "openJobs");
-  return (await accept(known ? newId("job") : runJobId)).job;
+  return deps.jobs.inTurn(tenantId, async () => {
+    const known = runJobId === undefined ? null : await deps.jobs.find(tenantId, runJobId);
+    if (known && !wasRejected(known)) return known;
+    await deps.quotas.check(tenantId, "openJobs");
+    return (await accept(known ? newId("job") : runJobId)).job;
+  });
 }
 
 /** The events of a run's job, for as long as is waited. */

@@ -11,7 +11,7 @@ import type { SearchedChat } from "../../../src/responses/file-search/searching-
 import { refersToFiles } from "../../../src/responses/input-files.ts";
 import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
 import { toStoredCaller } from "../../../src/tenancy/roles.ts";
-import { reserveJob, withCallback } from "../../prefer.ts";
+import { acceptOnce, withCallback } from "../../prefer.ts";
 import { declareRoutes, type HandlerInput, type Reply } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
@@ -111,13 +111,11 @@ async function makeInBackground(
   await platform.chat.check(toGatewayCaller(input, SURFACE), request).catch((error: unknown) => {
     throw withOwnName(error, places);
   });
-  const reserved = await reserveJob(input);
-  if (!("job" in reserved)) await platform.quotas.check(tenantId, "openJobs");
   const { surface } = toGatewayCaller(input, SURFACE);
   const caller = { tenantId, ...toStoredCaller(input.caller), surface };
-  const accept = (jobId: string) =>
-    platform.responses.accept({ caller, body, options: request.options ?? {}, conversation, jobId });
-  const { job } = "job" in reserved ? reserved : await accept(reserved.jobId);
+  const { job } = await acceptOnce(input, (jobId) =>
+    platform.responses.accept({ caller, body, options: request.options ?? {}, conversation, jobId }),
+  );
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
   if (body.callback) await platform.callbacks.expect(tenantId, job._id, body.callback.url);
   const id = job.subject.responseId ?? "";

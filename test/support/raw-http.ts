@@ -54,7 +54,18 @@ export function beginPost(url: string, { key, length }: { key: string; length: n
   return { asked, answer, end: () => sent.destroy() };
 }
 
-/** The same on a bare socket: every byte that the server sent until it closed the connection, with when it came (ms). */
+/** Sends bytes that no client library would send, and returns all that the server answers until it closes the connection. */
+export async function sendBytes(url: string, text: string): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.write(text);
+  const chunks: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+  await once(socket, "close");
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** One POST of JSON on a bare socket: every byte that the server sent until it closed the connection, with when it came (ms). */
 export async function postBytes(
   url: string,
   input: { key: string; body: unknown },

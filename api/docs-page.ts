@@ -2,21 +2,31 @@ import type { JsonSchema } from "../src/json-schema.ts";
 import { toCurl } from "./docs-curl.ts";
 import type { OpenApiDocument, Operation } from "./openapi.ts";
 
-/** The reference page: the whole OpenAPI document as plain HTML, without files of other servers. Its script only filters. */
-export function renderDocsPage(document: OpenApiDocument): string {
+/**
+ * The reference page: the whole OpenAPI document as plain HTML, without files of other servers. Its script only filters. It is
+ * work for `inSlices`.
+ */
+export function* renderDocsPage(document: OpenApiDocument): Generator<void, string> {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
   const { schemas } = document.components as { schemas: Record<string, JsonSchema> };
   const byTag = [...Map.groupBy(operations, ({ operation }) => operation.tags[0] ?? "Other")];
   const links = byTag.map(([tag]) => `<a href="#${escapeHtml(tag)}">${escapeHtml(tag)}</a>`).join(" ");
-  const sections = byTag.map(
-    ([tag, entries]) =>
-      `<section><h2 id="${escapeHtml(tag)}">${escapeHtml(tag)}</h2>${entries.map((entry) => renderOperation({ ...entry, schemas })).join("")}</section>`,
-  );
-  const shapes = Object.entries(schemas).map(
-    ([name, schema]) => `<h3 id="${escapeHtml(name)}">${escapeHtml(name)}</h3>${renderSchema(schema)}`,
-  );
+  const sections: string[] = [];
+  for (const [tag, entries] of byTag) {
+    const rendered: string[] = [];
+    for (const entry of entries) {
+      rendered.push(renderOperation({ ...entry, schemas }));
+      yield;
+    }
+    sections.push(`<section><h2 id="${escapeHtml(tag)}">${escapeHtml(tag)}</h2>${rendered.join("")}</section>`);
+  }
+  const shapes: string[] = [];
+  for (const [name, schema] of Object.entries(schemas)) {
+    shapes.push(`<h3 id="${escapeHtml(name)}">${escapeHtml(name)}</h3>${renderSchema(schema)}`);
+    yield;
+  }
   const { title, version, description } = document.info;
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>${escapeHtml(title)}: API reference</title><link rel="icon" href="data:,"><link rel="stylesheet" href="/pages/page.css"></head><body class="reference">

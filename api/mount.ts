@@ -6,11 +6,12 @@ import type { Platform } from "../src/platform.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
-import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
+import { logError, toAppError, toErrorBody, tooManyWait } from "./middleware/errors.ts";
 import { respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
 import { rejectForeignHost } from "./middleware/own-host.ts";
 import { admit } from "./middleware/rate-limit.ts";
+import type { TakeTurn } from "./middleware/turns.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";
 import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
@@ -41,7 +42,7 @@ const MAX_WIDGET_BYTES = 64 << 10;
 export function mountRoutes(
   app: Koa<RequestState>,
   platform: Platform,
-  { routes, stopping }: { routes: readonly AnyRoute[]; stopping: AbortSignal },
+  { routes, stopping, takeTurn }: { routes: readonly AnyRoute[]; stopping: AbortSignal; takeTurn: TakeTurn },
 ): void {
   const router = new Router<RequestState>();
   const fixed = new Map<string, (ctx: ApiContext) => Promise<void>>();
@@ -52,7 +53,7 @@ export function mountRoutes(
   const clientOf = (ctx: ApiContext) =>
     findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor: ctx.get("x-forwarded-for") });
   for (const route of routes) {
-    const serve = serveRoute(platform, route, { budget, clientOf, stopping });
+    const serve = serveRoute(platform, route, { budget, clientOf, stopping, takeTurn });
     router[route.method](route.path, serve);
     if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
   }
@@ -69,7 +70,12 @@ export function mountRoutes(
 function serveRoute(
   platform: Platform,
   route: AnyRoute,
-  { budget, clientOf, stopping }: { budget: BodyBudget; clientOf(ctx: ApiContext): string; stopping: AbortSignal },
+  {
+    budget,
+    clientOf,
+    stopping,
+    takeTurn,
+  }: { budget: BodyBudget; clientOf(ctx: ApiContext): string; stopping: AbortSignal; takeTurn: TakeTurn },
 ): (ctx: ApiContext) => Promise<void> {
   const read = makeInputReader(platform.config.limits, route, budget);
   const { tenancy } = platform;
@@ -78,6 +84,7 @@ function serveRoute(
   const door = isForTenants(route.auth) ? { tenancy, needed: route.auth, allowedHosts } : undefined;
   return async function serve(ctx) {
     ctx.state.route = route.path;
+    if (route.auth === "public" && route.isProbe !== true && !(await takeTurn())) throw tooManyWait();
     if (route.isWatch) ctx.state.signal = AbortSignal.any([ctx.state.signal, stopping]);
     const dialect = route.dialectOf?.((name) => ctx.get(name) || undefined) ?? route.dialect;
     if (dialect) speak(ctx, dialect);

@@ -117,6 +117,8 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   isAsync?: boolean;
   /** Whether its stream only watches, and ends when the process stops: the client connects again, to another one. */
   isWatch?: boolean;
+  /** Whether it says how the process is, and so waits for no other call; other public routes have their turns. */
+  isProbe?: boolean;
   /** Whether a widget key may call it, from a page; no other route takes one. */
   isForWidgets?: boolean;
   /**

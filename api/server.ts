@@ -15,6 +15,7 @@ import { compileSoon } from "./compile-soon.ts";
 import type { RequestState } from "./context.ts";
 import { respondToErrors } from "./middleware/errors.ts";
 import { requestScope } from "./middleware/request-id.ts";
+import { makeTurns } from "./middleware/turns.ts";
 import { mountRoutes } from "./mount.ts";
 import { serveOperatorPages } from "./operator-pages.ts";
 import type { AnyRoute } from "./route.ts";
@@ -55,9 +56,10 @@ function createApp(platform: Platform, routes: readonly AnyRoute[], stopping: Ab
   const app = new Koa<RequestState>();
   app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // the response is already written
   app.use(requestScope(platform, stopping));
-  app.use(respondToErrors(logger, platform.config.http.publicUrl));
+  const takeTurn = makeTurns();
+  app.use(respondToErrors({ logger, publicUrl: platform.config.http.publicUrl, takeTurn }));
   app.use(serveOperatorPages(platform));
-  mountRoutes(app, platform, { routes: [...routes, ...documentationRoutes(routes)], stopping });
+  mountRoutes(app, platform, { routes: [...routes, ...documentationRoutes(routes)], stopping, takeTurn });
   return app;
 }
 

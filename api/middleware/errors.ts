@@ -13,7 +13,7 @@ import { toStoreError } from "../../src/store/store-errors.ts";
 import { type ApiContext, type RequestState, sendReply } from "../context.ts";
 import { baseUrlOf, challenge } from "../resource-url.ts";
 import { makeDiscard } from "./discard-body.ts";
-import { makeTurns } from "./turns.ts";
+import type { TakeTurn } from "./turns.ts";
 
 /** The only table from an error's type to its HTTP status. */
 const statusOfType: Record<ErrorType, number> = {
@@ -95,9 +95,13 @@ export function toErrorBody(error: AppError, requestId: string): { error: ErrorV
 }
 
 /** Responds to what the rest of the chain throws, in the one error shape, and logs it by its class. */
-export function respondToErrors(logger: Logger, publicUrl: string | undefined): Middleware<RequestState> {
+export function respondToErrors(options: {
+  logger: Logger;
+  publicUrl: string | undefined;
+  takeTurn: TakeTurn;
+}): Middleware<RequestState> {
+  const { logger, publicUrl, takeTurn } = options;
   const discard = makeDiscard();
-  const takeTurn = makeTurns();
   return async function respondToThrownErrors(ctx, next) {
     try {
       await next();
@@ -117,8 +121,9 @@ function isOfAnybody({ code }: AppError, { state }: ApiContext): boolean {
   return state.caller === undefined && codesOfAnybody.has(code);
 }
 
-function tooManyWait(): AppError {
-  const message = "Too many calls that lead nowhere or have no valid key; wait before the next one.";
+/** For a call of anybody that has no room to wait in. */
+export function tooManyWait(): AppError {
+  const message = "Too many calls without a valid key; wait before the next one.";
   return new AppError("rate_limited", message, { retryable: true, retryAfterMs: 1_000 });
 }
 

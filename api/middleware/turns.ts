@@ -4,6 +4,8 @@ const TURN_MS = 10;
 /** Calls that wait, at most: each holds its head in memory. */
 const MAX_WAITING = 1_000;
 
+export type TakeTurn = ReturnType<typeof makeTurns>;
+
 /**
  * Makes a queue for calls that anybody can make and that no rate limits. Few of them have their turn at a time, so that those
  * of tenants need not wait until a flood is answered; as long as there are few, none waits. The result is false for a call

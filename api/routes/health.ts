@@ -12,11 +12,13 @@ const routes = declareRoutes({ auth: "public", tags: ["Health"] });
 export const healthRoutes = [
   routes.get("/healthz", {
     summary: "Whether this process is alive",
+    isProbe: true,
     responses: { 200: { description: "It is", body: z.object({ status: z.literal("ok") }) } },
     result: () => ({ status: "ok" }),
   }),
   routes.get("/readyz", {
     summary: "Whether the service can do its work",
+    isProbe: true,
     description: "200 only when the store, Redis and at least one worker respond. The check is at most 1 s old.",
     responses: {
       200: { description: "All parts are up", body: readinessSchema },

@@ -41,7 +41,8 @@ async function sendConsole({ header }: Pick<HandlerInput, "header">, headers: Re
 }
 
 async function packConsoleFiles(): Promise<ReadonlyMap<string, Packed>> {
-  return new Map([...(await readConsoleFiles())].map(([name, text]) => [name, pack(text)]));
+  const packing = [...(await readConsoleFiles())].map(async ([name, text]) => [name, await pack(text)] as const);
+  return new Map(await Promise.all(packing));
 }
 
 const home = publicPages.get("/", {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { allRoutes } from "../../api/all-routes.ts";
 import { makeOpenApi } from "../../api/openapi.ts";
+import { inSlices } from "../../src/in-slices.ts";
 import { valueAt } from "../support/http-client.ts";
 
 /** The shape of every list; `total` is in it where all items are at hand. */
@@ -49,9 +50,10 @@ const others: Record<string, { why: string; fields: string[]; headers: string[] 
 
 type Schema = { anyOf?: Schema[]; $ref?: string; type?: string; properties?: Record<string, Schema> };
 
+const document = await inSlices(makeOpenApi(allRoutes));
+
 /** Every list of the OpenAPI document: its path, and the fields and headers of its response. */
 function findLists() {
-  const document = makeOpenApi(allRoutes);
   const resolve = (schema: Schema | undefined): Schema =>
     schema?.$ref === undefined
       ? (schema ?? {})

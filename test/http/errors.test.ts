@@ -1,11 +1,10 @@
-import { once } from "node:events";
-import { connect } from "node:net";
 import { expect } from "chai";
 import { serveApi } from "../../api/server.ts";
 import { newId } from "../../src/ids.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { sendBytes } from "../support/raw-http.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const JSON_LIMIT = 64 << 10;
@@ -22,16 +21,7 @@ describe("errors and bad input", () => {
   const postRaw = (raw: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
     owner.request("POST", "/keys", { raw, headers: { "content-type": "application/json", ...headers } });
 
-  /** What the server answers to bytes that no client library would send. */
-  async function sendBytes(text: string): Promise<string> {
-    const { hostname, port } = new URL(platform.url);
-    const socket = connect(Number(port), hostname);
-    socket.write(text);
-    const chunks: Buffer[] = [];
-    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
-    await once(socket, "close");
-    return Buffer.concat(chunks).toString("utf8");
-  }
+  const send = (text: string) => sendBytes(platform.url, text);
 
   for (const [name, raw] of [
     ["nothing", ""],
@@ -129,18 +119,18 @@ describe("errors and bad input", () => {
     const chunk = "x".repeat(8_000);
     const chunks = `${chunk.length.toString(16)}\r\n${chunk}\r\n`.repeat(20);
     const head = `POST /keys HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n`;
-    const untold = await sendBytes(`${head}transfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+    const untold = await send(`${head}transfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
     expect(untold).to.match(/^HTTP\/1\.1 413 /);
     expect((await owner.get("/keys")).status).to.equal(200);
   });
 
   it("a client that expects 100-continue is refused before it sends", async () => {
     const head = "POST /keys HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-type: application/json\r\n";
-    const refused = await sendBytes(`${head}content-length: 1000000000\r\nconnection: close\r\n\r\n`);
+    const refused = await send(`${head}content-length: 1000000000\r\nconnection: close\r\n\r\n`);
     expect(refused).to.match(/^HTTP\/1\.1 401 /);
     const key = `authorization: Bearer ${platform.keys.owner}\r\n`;
-    expect(await sendBytes(`${head}${key}content-length: 1000000000\r\n\r\n`)).to.match(/^HTTP\/1\.1 413 /);
-    const taken = await sendBytes(`${head}${key}content-length: 2\r\nconnection: close\r\n\r\n{}`);
+    expect(await send(`${head}${key}content-length: 1000000000\r\n\r\n`)).to.match(/^HTTP\/1\.1 413 /);
+    const taken = await send(`${head}${key}content-length: 2\r\nconnection: close\r\n\r\n{}`);
     expect(taken).to.match(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
   });
 
@@ -161,9 +151,17 @@ describe("errors and bad input", () => {
     const paths = Array.from({ length: 400 }, (_, n) => (n % 2 === 0 ? `/nothing/${n}` : "/jobs"));
     const heads = paths.map((path) => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n`);
     const startedAt = performance.now();
-    const answers = await sendBytes(`${heads.join("\r\n")}connection: close\r\n\r\n`);
+    const answers = await send(`${heads.join("\r\n")}connection: close\r\n\r\n`);
     const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
     expect(statuses).to.deep.equal(paths.map((_, n) => (n % 2 === 0 ? 404 : 401)));
+    expect(performance.now() - startedAt, "ms").to.be.at.least(400);
+  });
+
+  it("calls for pages that anybody may read are all answered, many at once at the pace of 800 a second", async () => {
+    const heads = Array.from({ length: 400 }, () => "GET / HTTP/1.1\r\nhost: localhost\r\n");
+    const startedAt = performance.now();
+    const answers = await send(`${heads.join("\r\n")}connection: close\r\n\r\n`);
+    expect([...answers.matchAll(/HTTP\/1\.1 200 /g)]).to.have.length(400);
     expect(performance.now() - startedAt, "ms").to.be.at.least(400);
   });
 
@@ -181,10 +179,10 @@ describe("errors and bad input", () => {
       const { status } = await owner.get(path);
       expect(status, path).to.be.oneOf([404, 200]);
     }
-    expect(await sendBytes("GET http://elsewhere/healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).to.match(
+    expect(await send("GET http://elsewhere/healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).to.match(
       / (200|404) /,
     );
-    expect(await sendBytes("OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).to.match(/^HTTP\/1\.1 404 /);
+    expect(await send("OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).to.match(/^HTTP\/1\.1 404 /);
   });
 
   it("of a path, only names and ids are logged, whatever else its caller put there", async () => {
@@ -214,11 +212,11 @@ describe("errors and bad input", () => {
   });
 
   it("a request that is not HTTP is a 400 with a JSON body", async () => {
-    const answer = await sendBytes("THIS IS NOT HTTP\r\n\r\n");
+    const answer = await send("THIS IS NOT HTTP\r\n\r\n");
     expect(answer)
       .to.match(/^HTTP\/1\.1 400 /)
       .and.to.contain('"code":"invalid_request"');
-    const large = await sendBytes(`GET / HTTP/1.1\r\nx: ${"y".repeat(40_000)}\r\n\r\n`);
+    const large = await send(`GET / HTTP/1.1\r\nx: ${"y".repeat(40_000)}\r\n\r\n`);
     expect(large).to.match(/^HTTP\/1\.1 431 /);
   });
 

@@ -21,20 +21,26 @@ function send(dispatcher: Dispatcher, command: Document): Promise<Document> {
 const insert = (...documents: Document[]) => ({ insert: "things", documents });
 
 describe("embedded store: a write that the disk refuses", () => {
-  it("is not acknowledged, nor are the writes of its commit; nothing of them remains, and the server keeps serving", () =>
+  it("is not acknowledged, and leaves nothing; the others of its commit do not fail with it, and the server keeps serving", () =>
     inFolder(async (folder) => {
       const engine = openEngine({ dataFile: join(folder, "data.sqlite"), logger: quiet });
       const dispatcher = makeDispatcher(engine);
       const things = { createIndexes: "things", indexes: [{ key: { n: 1 }, name: "n_1", unique: true }] };
       expect(await send(dispatcher, things)).to.include({ ok: 1 });
-      expect(await send(dispatcher, insert({ _id: 0, n: 0 }))).to.include({ ok: 1, n: 1 });
-      const limitPages = (count: number) => engine.storage.sqlite.exec(`PRAGMA max_page_count = ${count}`);
-      limitPages(30); // stands in for a disk that is full
+      expect(await send(dispatcher, insert({ _id: 0, n: 0 }, { _id: 1, n: 1 }))).to.include({ ok: 1, n: 2 });
+      const pages = engine.storage.sqlite.prepare("PRAGMA page_count").get()?.page_count;
+      const limitPages = (count: unknown) => engine.storage.sqlite.exec(`PRAGMA max_page_count = ${count}`);
+      limitPages(pages); // stands in for a disk that is full
       const large = { _id: 2, n: 2, text: "x".repeat(1_000_000) };
-      const sent = [insert({ _id: 1, n: 1 }), { insert: "others", documents: [{}] }, insert(large)].map((command) =>
-        send(dispatcher, command),
-      );
-      for (const answer of await Promise.all(sent)) expect(answer).to.include({ ok: 0 });
+      const remove = { delete: "things", deletes: [{ q: { _id: 1 }, limit: 1 }] };
+      const sent = [remove, { insert: "others", documents: [{}] }, insert(large), { ping: 1 }];
+      const answers = await Promise.all(sent.map((command) => send(dispatcher, command)));
+      expect(answers.map(({ ok, n, codeName }) => codeName ?? n ?? ok)).to.deep.equal([
+        1,
+        "OutOfDiskSpace",
+        "OutOfDiskSpace",
+        1,
+      ]);
       limitPages(1_000_000);
       const { cursor } = await send(dispatcher, { find: "things", filter: {}, singleBatch: true });
       expect(cursor.firstBatch).to.deep.equal([{ _id: 0, n: 0 }]);

@@ -9,31 +9,32 @@ import type { Request } from "./wire.ts";
 export type Dispatcher = ReturnType<typeof makeDispatcher>;
 /** Where a request comes from, and where its answer goes. */
 type Origin = { connectionId: number; isFlushed?: boolean; send: Held["send"] };
-type Held = { reply: Buffer; send: (body: Buffer) => void; hasWritten: boolean };
+type Held = { reply: Buffer; send: (body: Buffer) => void; hasWritten: boolean; again: (() => void) | undefined };
 
 /**
  * Runs commands one after the other. The writes of all commands that arrive in one turn of the event loop share one
- * transaction. Their responses, and those of reads that saw them, leave only after its commit. When the commit fails, all
- * of them get an error, and none of their writes remains. With a `logSync` the responses of writes leave once the commit
- * is on the disk. A read that sees them does not wait for that.
+ * transaction. Their responses, and those of reads that saw them, leave only after its commit. When the commit fails, none
+ * of their writes remains, and each of them runs once more, alone: one that fails takes no other with it, and on a full
+ * disk a deletion finds the reserve free. With a `logSync` the responses of writes leave once the commit is on the disk. A
+ * read that sees them does not wait for that.
  */
 export function makeDispatcher(engine: Engine, logSync?: LogSync) {
   const { storage } = engine;
   let held: Held[] = [];
   let flushTimer: NodeJS.Immediate | undefined;
 
-  const release = (failure?: Buffer) => {
-    const waiting = held;
-    held = [];
-    sendAll(waiting, failure);
-  };
+  const takeHeld = () => held.splice(0);
   const abandon = (error: unknown) => {
     engine.logger.error({ err: error }, "the embedded store could not do a piece of work, and undoes it");
     storage.rollback();
     engine.cursors.clear(); // they may read from the undone writes
     engine.catalog.reload(); // collections, indexes and matrices as the file has them
     const lost = commandError("OperationFailed", "the write could not be made durable");
-    release(encodeReply(toFailure(storage.toRejection(error) ?? lost)));
+    const failure = encodeReply(toFailure(storage.toRejection(error) ?? lost));
+    for (const { again, send } of takeHeld()) {
+      if (again) again();
+      else send(failure);
+    }
   };
   /** Commits open writes and sends the replies that wait for them. */
   const flush = () => {
@@ -49,23 +50,28 @@ export function makeDispatcher(engine: Engine, logSync?: LogSync) {
       held = held.filter(({ hasWritten }) => !hasWritten);
       logSync?.after(() => sendAll(written));
     }
-    release();
+    sendAll(takeHeld());
+  };
+  const run = (request: Request, { connectionId, isFlushed = false, send }: Origin, again?: () => void) => {
+    const writesBefore = storage.writeCount();
+    const reply = response(engine, request, connectionId, { abandon, isLast: again === undefined });
+    if (!storage.isWriting()) {
+      send(reply);
+      return;
+    }
+    held.push({ reply, send, hasWritten: storage.writeCount() > writesBefore, again });
+    if (!isFlushed) flushTimer ??= setImmediate(flush);
   };
   return {
     /**
      * Runs a request; `send` gets the answer's BSON once everything that it rests on is committed: at the end of this turn,
      * or, if `isFlushed`, when `flush` is called.
      */
-    dispatch: (request: Request, { connectionId, isFlushed = false, send }: Origin) => {
-      const writesBefore = storage.writeCount();
-      const reply = response(engine, request, connectionId, abandon);
-      if (!storage.isWriting()) {
-        send(reply);
-        return;
-      }
-      held.push({ reply, send, hasWritten: storage.writeCount() > writesBefore });
-      if (!isFlushed) flushTimer ??= setImmediate(flush);
-    },
+    dispatch: (request: Request, origin: Origin) =>
+      run(request, origin, () => {
+        run(request, origin);
+        flush();
+      }),
     /** Runs work of the server's own and commits it; when it fails nothing of it remains, and the log says so. */
     perform: (work: () => void) => {
       try {
@@ -84,12 +90,20 @@ export function makeDispatcher(engine: Engine, logSync?: LogSync) {
   };
 }
 
-function sendAll(replies: readonly Held[], failure?: Buffer): void {
-  for (const { reply, send } of replies) send(failure ?? reply);
+function sendAll(replies: readonly Held[]): void {
+  for (const { reply, send } of replies) send(reply);
 }
 
-/** The answer of a command, also when it fails. `abandon` undoes what it may have written when it fails as it should not. */
-function response(engine: Engine, request: Request, connectionId: number, abandon: (error: unknown) => void): Buffer {
+/**
+ * The answer of a command, also when it fails. `abandon` undoes what it may have written when it fails as it should not. One
+ * that the disk refuses runs once more, if this is not the last time: what makes room may need what the refusal freed.
+ */
+function response(
+  engine: Engine,
+  request: Request,
+  connectionId: number,
+  { abandon, isLast }: { abandon: (error: unknown) => void; isLast: boolean },
+): Buffer {
   const writesBefore = engine.storage.writeCount();
   try {
     return encodeReply(runCommand(engine, request, connectionId));
@@ -100,8 +114,10 @@ function response(engine: Engine, request: Request, connectionId: number, abando
       "a command of the embedded store failed",
     );
     if (engine.storage.writeCount() > writesBefore) abandon(error); // it may have written a part
+    const rejection = engine.storage.toRejection(error);
+    if (rejection && !isLast) return response(engine, request, connectionId, { abandon, isLast: true });
     const internal = commandError("InternalError", "the embedded server met an internal error");
-    return encodeReply(toFailure(engine.storage.toRejection(error) ?? internal));
+    return encodeReply(toFailure(rejection ?? internal));
   }
 }
 

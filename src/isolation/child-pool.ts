@@ -2,6 +2,7 @@ import { AppError } from "../errors.ts";
 import { type Child, ChildLost, comesToEnd, exchange, lowerPriority } from "./child.ts";
 import { keepChildren } from "./children.ts";
 import { makeEffort } from "./effort.ts";
+import { makePresence } from "./presence.ts";
 import { makeShares } from "./shares.ts";
 
 /** A request that takes longer runs at the lowest priority from then on, in ms: it may be meant to use up the processor. */
@@ -19,7 +20,9 @@ type ChildPoolOptions = {
   size: number;
   /** Whether a child is kept ready for who comes next, for work that is quicker than a start. */
   hasSpare?: boolean;
-  /** Largest number of children for one owner; its further requests wait. */
+  /** How long none may be free before that one starts, in ms; another time in tests. */
+  busyMs?: number;
+  /** Largest number of children for one owner that is alone; while others work here it has one. Its further requests wait. */
   perOwner: number;
   /** Longest time of one request, in ms; then its child is killed. Only waiting for the next part counts. */
   timeoutMs: number;
@@ -37,6 +40,7 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
   const shares = makeShares(options);
   const children = keepChildren(options);
   const effort = makeEffort();
+  const presence = makePresence();
   let lastId = 0;
 
   async function* runIn(child: Child, request: Request, { owner, signal, hold }: Place) {
@@ -101,7 +105,9 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
      * @throws AppError as the child reports it; ChildLost; the signal's reason.
      */
     async *run(request: Request, given: Given): AsyncGenerator<Part, void> {
-      const leave = await shares.enter(given.owner, given.signal);
+      const { owner, signal } = given;
+      presence.begins(owner);
+      const leave = await shares.enter(owner, signal, presence.hasOthers(owner) ? 1 : options.perOwner);
       let rest: Promise<void> | undefined;
       const hold = (work: Promise<void>) => {
         rest = work.finally(leave);

@@ -2,13 +2,17 @@ import { type Child, keepHostAlive, startChild, untilReady } from "./child.ts";
 
 /** An idle child is killed after this time, to free its memory, in ms. */
 const IDLE_MS = 30_000;
+/** How long none may be free before another one starts beside those that work, in ms: most come back sooner than one starts. */
+const BUSY_MS = 200;
+
+type ChildrenOptions = Parameters<typeof startChild>[0] & { size: number; hasSpare?: boolean; busyMs?: number };
 
 /**
  * The children of a pool: lends each to one request at a time. A request that finds none starts one, and takes whichever is
  * free first, the new one or one that comes back. `hasSpare`: one that no owner is slow in is kept ready beside those that
- * work, and an owner that has one already leaves it to others.
+ * stay busy, and an owner that has one already leaves it to others.
  */
-export function keepChildren(options: Parameters<typeof startChild>[0] & { size: number; hasSpare?: boolean }) {
+export function keepChildren(options: ChildrenOptions) {
   const idle = new Map<Child, NodeJS.Timeout>();
   const starting = new Set<Child>();
   const running = new Map<Child, string>();
@@ -20,31 +24,24 @@ export function keepChildren(options: Parameters<typeof startChild>[0] & { size:
   };
   const kill = (child: Child) => {
     leaveIdle(child); // now: its end is noticed later, and until then it looks alive
-    child.isKilled = true;
-    child.process.kill("SIGKILL");
+    end(child);
   };
   const start = async () => {
-    const child = startChild(options);
+    const child = await startInto(starting, options);
     child.process.once("exit", () => leaveIdle(child));
-    starting.add(child);
-    try {
-      await untilReady(child);
-      return child;
-    } catch (error) {
-      kill(child);
-      throw error;
-    } finally {
-      starting.delete(child);
-    }
+    return child;
   };
   const isFull = () => idle.size + starting.size + running.size >= options.size;
   const startForAll = () =>
     void start().then(offer, (error: unknown) => {
       if (waiting.length() > starting.size) waiting.takeFirst(() => true)?.reject(error);
     });
+  const isSpareThere = () => starting.size > 0 || idle.keys().some(({ slowFor }) => slowFor === undefined);
+  const spare = makeLater(options.busyMs ?? BUSY_MS, () => {
+    while ((starting.size < waiting.length() || !isSpareThere()) && !isFull()) startForAll();
+  });
   const startSpare = () => {
-    const isThere = starting.size > 0 || idle.keys().some(({ slowFor }) => slowFor === undefined);
-    if (options.hasSpare && !isThere && !isFull()) startForAll();
+    if (options.hasSpare) spare.ask();
   };
   const lend = (child: Child, owner: string) => {
     leaveIdle(child);
@@ -74,7 +71,9 @@ export function keepChildren(options: Parameters<typeof startChild>[0] & { size:
       const given = waiting.enter(owner, signal);
       const useless = idle.keys().find((child) => !mayServe(child, owner));
       if (useless && isFull()) kill(useless);
-      if (starting.size < waiting.length() && !isFull()) startForAll();
+      const comesBack = options.hasSpare === true && running.keys().some((child) => mayServe(child, owner));
+      if (comesBack) startSpare();
+      else if (starting.size < waiting.length() && !isFull()) startForAll();
       return given;
     },
     startSpare,
@@ -84,8 +83,44 @@ export function keepChildren(options: Parameters<typeof startChild>[0] & { size:
       else kill(child);
     },
     close(): void {
+      spare.stop();
       for (const child of [...idle.keys(), ...starting, ...running.keys()]) kill(child);
     },
+  };
+}
+
+/** Starts a child, which is in `starting` until it is ready. @throws ChildLost when it does not start. */
+async function startInto(starting: Set<Child>, options: Parameters<typeof startChild>[0]): Promise<Child> {
+  const child = startChild(options);
+  starting.add(child);
+  try {
+    await untilReady(child);
+    return child;
+  } catch (error) {
+    end(child);
+    throw error;
+  } finally {
+    starting.delete(child);
+  }
+}
+
+function end(child: Child): void {
+  child.isKilled = true;
+  child.process.kill("SIGKILL");
+}
+
+/** Runs `work` once, `ms` after it was first asked for. */
+function makeLater(ms: number, work: () => void) {
+  let timer: NodeJS.Timeout | undefined;
+  const run = () => {
+    timer = undefined;
+    work();
+  };
+  return {
+    ask(): void {
+      timer ??= setTimeout(run, ms).unref();
+    },
+    stop: () => clearTimeout(timer),
   };
 }
 

@@ -1,11 +1,12 @@
 /** Bounds what runs at once: `size` places, `perOwner` for one owner, whose further requests let others go first. */
 export function makeShares({ size, perOwner }: { size: number; perOwner: number }) {
   const held: string[] = [];
-  const waiting: { owner: string; wake(): void }[] = [];
+  const waiting: { owner: string; atMost: number; wake(): void }[] = [];
 
-  const hasRoom = (owner: string) => held.length < size && held.filter((each) => each === owner).length < perOwner;
+  const hasRoom = (owner: string, atMost: number) =>
+    held.length < size && held.filter((each) => each === owner).length < atMost;
   const wakeNext = () => {
-    const place = waiting.findIndex(({ owner }) => hasRoom(owner));
+    const place = waiting.findIndex(({ owner, atMost }) => hasRoom(owner, atMost));
     if (place >= 0) waiting.splice(place, 1)[0]?.wake();
   };
   const leave = (owner: string) => {
@@ -13,13 +14,13 @@ export function makeShares({ size, perOwner }: { size: number; perOwner: number 
     wakeNext();
   };
   return {
-    /** Waits for a place and returns how it is given up. @throws the signal's reason. */
-    async enter(owner: string, signal: AbortSignal): Promise<() => void> {
+    /** Waits until the owner has fewer than `atMost` places, and returns how its new one is given up. @throws the signal's reason. */
+    async enter(owner: string, signal: AbortSignal, atMost = perOwner): Promise<() => void> {
       signal.throwIfAborted();
-      while (!hasRoom(owner)) {
+      while (!hasRoom(owner, atMost)) {
         const { promise, resolve } = Promise.withResolvers<void>();
         const wake = () => resolve();
-        const entry = { owner, wake };
+        const entry = { owner, atMost, wake };
         waiting.push(entry);
         signal.addEventListener("abort", wake, { once: true });
         await promise;

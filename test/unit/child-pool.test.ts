@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { getPriority } from "node:os";
+import { setImmediate } from "node:timers/promises";
 import { expect } from "chai";
 import { type AppError, toErrorView } from "../../src/errors.ts";
 import type { ChildLost } from "../../src/isolation/child.ts";
@@ -13,7 +14,9 @@ const entry = new URL("../support/child-fixture.ts", import.meta.url);
 describe("a pool of child processes", function () {
   this.timeout(60_000);
   let pool: ChildPool<Order, unknown>;
-  const open = (changed: { timeoutMs?: number; size?: number; perOwner?: number; hasSpare?: boolean } = {}) => {
+  const open = (
+    changed: { timeoutMs?: number; size?: number; perOwner?: number; hasSpare?: boolean; busyMs?: number } = {},
+  ) => {
     pool = makeChildPool({
       entry,
       size: 2,
@@ -168,12 +171,13 @@ describe("a pool of child processes", function () {
     await busy;
   });
 
-  it("keeps a child ready for others, which an owner that has one leaves to them", async () => {
+  it("keeps a child ready for others beside one that stays busy, which an owner that has one leaves to them", async () => {
     open({ size: 3, perOwner: 2, hasSpare: true });
     const [first] = await run({ act: "pid" }, { owner: "evil" });
-    await pollUntil(() => starting() === 0, { what: "a second child that is ready", timeoutMs: 15_000 });
     const stop = new AbortController();
     const busy = run({ act: "wait", to: 60_000 }, { owner: "evil", signal: stop.signal }).catch(() => "stopped");
+    await pollUntil(() => starting() === 2, { what: "a second child, which starts", everyMs: 1 });
+    await pollUntil(() => starting() === 1, { what: "a second child that is ready", timeoutMs: 15_000 });
     const ends: string[] = [];
     const own = run({ act: "pid" }, { owner: "evil" }).then(() => ends.push("evil"));
     const [other] = await run({ act: "pid" }, { owner: "acme" });
@@ -183,6 +187,26 @@ describe("a pool of child processes", function () {
     expect(ends).to.deep.equal(["acme", "evil"]);
     stop.abort(new Error("enough"));
     expect(await busy).to.equal("stopped");
+  });
+
+  it("starts no further child while one comes back soon", async () => {
+    open({ size: 3, hasSpare: true, busyMs: 60_000 });
+    const [first] = await run({ act: "pid" });
+    await pollUntil(() => starting() === 0, { what: "the end of earlier tests' children" });
+    const both = [run({ act: "pid" }, { owner: "acme" }), run({ act: "pid" }, { owner: "evil" })];
+    await setImmediate(); // both have asked for a child
+    expect(starting(), "children that work or start").to.equal(1);
+    expect(await Promise.all(both)).to.deep.equal([[first], [first]]);
+  });
+
+  it("gives an owner one child while others work here", async () => {
+    open({ size: 3, perOwner: 2 });
+    await Promise.all(["acme", "evil"].map((owner) => run({ act: "wait", to: 100 }, { owner }))); // two are there
+    const ends: string[] = [];
+    const long = run({ act: "wait", to: 300 }, { owner: "evil" }).then(() => ends.push("long"));
+    const short = run({ act: "pid" }, { owner: "evil" }).then(() => ends.push("short"));
+    await Promise.all([long, short]);
+    expect(ends).to.deep.equal(["long", "short"]);
   });
 
   it("gives a child that has started to an owner without one before owners who have one", async () => {

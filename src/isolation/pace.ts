@@ -17,20 +17,22 @@ export function makePace(now: () => number = () => performance.now()) {
     /** Notes that work of the tenant begins. */
     begins,
     /**
-     * Runs one part of a tenant's work. Of a tenant that did much of late, while others work here, one part runs at a time, and
-     * a pause as long as it follows. @throws what `work` throws; the signal's reason.
+     * Runs one part of a tenant's work. While others work here, one part of a tenant runs at a time; if it did much of late, a
+     * pause as long as the part follows. @throws what `work` throws; the signal's reason.
      */
     async share<T>(tenantId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-      const isPaced = effort.isHigh(tenantId) && hasOthers(tenantId);
-      const leave = isPaced ? await turns.enter(tenantId, signal) : undefined;
+      const leave = hasOthers(tenantId) ? await turns.enter(tenantId, signal) : undefined;
       const startedAt = now();
       try {
         return await work();
       } finally {
         const tookMs = now() - startedAt;
         effort.add(tenantId, tookMs);
-        const pause = leave && delay(Math.min(tookMs, MAX_PAUSE_MS), undefined, { signal }).catch(() => undefined);
-        await pause?.finally(leave); // aborted: no pause
+        if (leave && effort.isHigh(tenantId)) {
+          const pause = delay(Math.min(tookMs, MAX_PAUSE_MS), undefined, { signal });
+          await pause.catch(() => undefined); // aborted: no pause
+        }
+        leave?.();
       }
     },
   };

@@ -26,13 +26,15 @@ describe("the pace of a process", () => {
     return mostAtOnce;
   };
 
-  it("runs one part of a tenant's bulk work at a time while others work here", async () => {
+  it("runs one part of a tenant's work at a time while others work here, from the first one on", async () => {
     pace.begins("evil");
     pace.begins("acme");
+    await Promise.all([1, 2, 3].map(() => pace.share("evil", signal, part(10))));
+    expect(mostAtOnce).to.equal(1);
     expect(await bulk("evil")).to.equal(1);
   });
 
-  it("leaves bulk work alone while nobody else works here, and does so again some seconds later", async () => {
+  it("leaves a tenant's work alone while nobody else works here, and does so again some seconds later", async () => {
     pace.begins("evil");
     expect(await bulk("evil")).to.equal(3);
     pace.begins("acme");
@@ -41,12 +43,17 @@ describe("the pace of a process", () => {
     expect(await bulk("evil")).to.equal(3);
   });
 
-  it("holds up nobody who does little", async () => {
+  it("makes nobody pause who does little", async () => {
     pace.begins("evil");
     pace.begins("acme");
-    await pace.share("evil", signal, part(1_000));
-    await Promise.all([1, 2].map(() => pace.share("acme", signal, part(10))));
-    expect(mostAtOnce).to.equal(2);
+    const ends: string[] = [];
+    const inTurn = (tenantId: string, tookMs: number) =>
+      pace.share(tenantId, signal, part(tookMs)).then(() => ends.push(tenantId));
+    const long = inTurn("evil", 400);
+    while (now < 400) await setImmediate();
+    await Promise.all([inTurn("acme", 10), inTurn("acme", 10)]);
+    await long;
+    expect(ends).to.deep.equal(["acme", "acme", "evil"]);
   });
 
   it("passes on what the work throws, and lets the next part run", async () => {

@@ -7,9 +7,9 @@ import { KEEP_COMPLETED } from "../../src/jobs/queue-client.ts";
 import { queues } from "../../src/jobs/queues.ts";
 import { type Child, startChild } from "./children.ts";
 import { format, type Measured } from "./goals.ts";
-import { percentile } from "./measure.ts";
+import { median, percentile } from "./measure.ts";
 import { residentMb } from "./process-usage.ts";
-import { type Call, factorOfHalf, makeSoakLoad } from "./soak-load.ts";
+import { type Call, factorOfHalf, makeSoakLoad, type SoakLoad } from "./soak-load.ts";
 import { openStack, type Stack } from "./stack.ts";
 
 /** How long the load goes on, in seconds, and how often it is looked at. */
@@ -17,17 +17,20 @@ const seconds = Number(process.env.SOAK_SECONDS ?? 600);
 const sampleEverySeconds = 5; // each look collects garbage
 /** Share of the time at whose end caches and pools are filled, and each queue has as many ended jobs as it keeps. */
 const warmUp = 0.4;
+/** How long a fresh stack works before its calls are compared; how often the two take turns then, and for how long, in seconds. */
+const fresh = { warmUpSeconds: 90, rounds: 6, seconds: 30 };
 type Sample = Record<"api heap" | "api RSS" | "worker heap" | "worker RSS" | "handles" | "Redis" | "store", number>;
 
 /**
  * Mixed work at half of saturation: chats, streams, documents that come and go, queries, jobs, agents and workflows at a steady
- * rate. What the processes and Redis hold after the warm-up must not grow, and no kind of call may get slower; the store grows
- * by its records alone.
+ * rate. What the processes and Redis hold after the warm-up must not grow; the store grows by its records alone. At the end no
+ * kind of call may be slower than with a fresh stack. The two take turns: a machine is not the same half an hour later.
  */
 export async function soakBench(): Promise<Measured[]> {
   const upstream = await startChild("./children/upstream.ts");
   const env = { EDGE_BASE_URL: `${upstream.ready.url}/v1`, EDGE_MODEL: "bench" };
-  const stack = await openStack({ workers: 2, env, flags: ["--expose-gc"] });
+  const open = () => openStack({ workers: 2, env, flags: ["--expose-gc"] });
+  const stack = await open();
   const redis = new Redis(stack.redisUrl, { maxRetriesPerRequest: 1 });
   try {
     const load = await makeSoakLoad(stack);
@@ -44,12 +47,9 @@ export async function soakBench(): Promise<Measured[]> {
     }
     const calls = await running;
     await delay(3_000);
-    return [
-      ...toLines(samples),
-      ...latencyLines(calls),
-      failureLine(samples, { calls: calls.length, failures: load.failures }),
-      await retentionLine(stack, redis),
-    ];
+    const held = [...toLines(samples), await retentionLine(stack, redis)];
+    const rounds = await compareWithFresh({ load, factor }, open);
+    return [...held, ...latencyLines(rounds), failureLine(samples, { calls: calls.length, failures: load.failures })];
   } finally {
     redis.disconnect();
     await stack.close();
@@ -106,22 +106,50 @@ function toLines(samples: readonly Sample[]): Measured[] {
   });
 }
 
-/** The kind of call that slowed down most. */
-function latencyLines(calls: readonly Call[]): Measured[] {
+type Round = { soaked: Call[]; fresh: Call[] };
+
+/** The same load on a stack that has worked for long and on a fresh one, in turns. */
+async function compareWithFresh(
+  { load, factor }: { load: SoakLoad; factor: number },
+  open: () => Promise<Stack>,
+): Promise<Round[]> {
+  const stack = await open();
+  try {
+    const freshLoad = await makeSoakLoad(stack);
+    await freshLoad.run({ factor, seconds: fresh.warmUpSeconds });
+    const rounds: Round[] = [];
+    for (let round = 0; round < fresh.rounds; round += 1) {
+      const { seconds } = fresh;
+      rounds.push({ soaked: await load.run({ factor, seconds }), fresh: await freshLoad.run({ factor, seconds }) });
+    }
+    load.failures.push(...freshLoad.failures);
+    return rounds;
+  } finally {
+    await stack.close();
+  }
+}
+
+/** The kind of call that is slowest beside a fresh stack: the median of what the rounds show. */
+function latencyLines(rounds: readonly Round[]): Measured[] {
+  const timesOf = (calls: readonly Call[], kind: string) =>
+    calls.filter((call) => call.kind === kind).map(({ ms }) => ms);
   const line = (share: number, must: number): Measured => {
-    const kinds = [...new Set(calls.map(({ kind }) => kind))].map((kind) => {
-      const inOrder = calls.filter((call) => call.kind === kind).sort((a, b) => a.at - b.at);
-      const [early = 0, late = 0] = thirdsOf(inOrder.map(({ ms }) => ms)).map((third) => percentile(third, share));
-      return { kind, early, late };
+    const kinds = [...new Set(rounds.flatMap((round) => round.fresh.map(({ kind }) => kind)))].map((kind) => {
+      const each = rounds.map((round) => ({
+        soaked: percentile(timesOf(round.soaked, kind), share),
+        fresh: percentile(timesOf(round.fresh, kind), share),
+      }));
+      const [soaked, ofFresh] = [median(each.map((one) => one.soaked)), median(each.map((one) => one.fresh))];
+      return { kind, soaked, ofFresh, ratio: median(each.map((one) => one.soaked / one.fresh)) };
     });
-    const [slowed = { kind: "", early: Number.NaN, late: Number.NaN }] = kinds.sort(
-      (a, b) => b.late / b.early - a.late / a.early,
+    const [slowest = { kind: "", soaked: Number.NaN, ofFresh: Number.NaN, ratio: Number.NaN }] = kinds.sort(
+      (a, b) => b.ratio - a.ratio,
     );
     return {
-      what: `p${share * 100} of calls after ${seconds} s of mixed work, the kind that slowed down most`,
-      anchor: `${slowed.kind}, after the warm-up ${format(slowed.early)} ms`,
-      product: `at the end ${format(slowed.late)} ms`,
-      value: slowed.late / slowed.early,
+      what: `p${share * 100} of calls after ${seconds} s of mixed work, the kind that is slowest beside a fresh stack`,
+      anchor: `${slowest.kind}, fresh ${format(slowest.ofFresh)} ms`,
+      product: `at the end ${format(slowest.soaked)} ms`,
+      value: slowest.ratio,
       must,
       aim: 1.05,
       isMoreBetter: false,

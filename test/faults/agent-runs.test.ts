@@ -273,7 +273,8 @@ describe("an agent's run", function () {
     const started = [...log.matchAll(/Command started.*?command: '(.*?)'/gs)].map(([, command = ""]) => command);
     const onAuditLog = started.filter((command) => command.includes('"auditSteps"'));
     const names = new Set(onAuditLog.map((command) => /^\{"(\w+)"/.exec(command)?.[1]));
-    expect(onAuditLog.filter((command) => command.startsWith('{"insert"'))).to.have.length(5);
+    // On a busy machine the lease may be lost: the next attempt's entry is refused where the former one's is there.
+    expect(onAuditLog.filter((command) => command.startsWith('{"insert"'))).to.have.length.of.at.least(5);
     expect([...names].sort()).to.deep.equal(["createIndexes", "find", "insert"]);
     expect(
       started.some((command) => command.includes('"agentRuns"')),

@@ -74,6 +74,7 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
         clearTimeout(slow);
         effort.add(owner, cpuMs ?? performance.now() - startedAt);
         children.giveBack(child, isAlive);
+        if (presence.hasOthers(owner)) children.startSecond();
       };
       if (isUsable || isLost) giveBack(isUsable);
       else if (child.lastId !== id)

@@ -25,6 +25,8 @@ export class ChildLost extends Error {
   }
 }
 
+type ChildStart = { entry: URL; memory: { heapMb: number; rssMb: number }; isAwaited: boolean };
+
 /** A process that serves the requests of a pool. */
 export type Child = {
   process: ChildProcess;
@@ -44,10 +46,10 @@ export type Child = {
 };
 
 /**
- * Starts a process that runs `entry`, with an empty environment. Its start is our own work, and somebody may wait for it: it
- * has the service's priority until it is ready. `memory`: bounds in MB of V8's heap and of the process.
+ * Starts a process that runs `entry`, with an empty environment. `isAwaited`: a request waits for it, so that it has the
+ * service's priority until it is ready. `memory`: bounds in MB of V8's heap and of the process.
  */
-export function startChild({ entry, memory }: { entry: URL; memory: { heapMb: number; rssMb: number } }): Child {
+export function startChild({ entry, memory, isAwaited }: ChildStart): Child {
   const child = fork(entry, ["--serve-requests", String(memory.rssMb)], {
     serialization: "advanced",
     execArgv: [
@@ -60,6 +62,7 @@ export function startChild({ entry, memory }: { entry: URL; memory: { heapMb: nu
   const pipe = child.stdio[MESSAGES_FD] as Socket; // the types do not say that a "pipe" is one
   child.on("error", () => undefined); // reported as `lost`; without a listener it would end the host
   pipe.on("error", () => undefined); // likewise
+  if (!isAwaited) setNiceness(child, NICENESS);
   const state = { process: child, pipe, messages: readFrames(pipe), isKilled: false };
   const lost = once(child, "exit").then(
     ([code, name]) => toLoss(code, name, state),

@@ -5,18 +5,21 @@ const IDLE_MS = 30_000;
 /** How long none may be free before another one starts beside those that work, in ms: most come back sooner than one starts. */
 const BUSY_MS = 200;
 
-type ChildrenOptions = Parameters<typeof startChild>[0] & { size: number; hasSpare?: boolean; busyMs?: number };
+type ChildrenOptions = ChildOptions & { size: number; hasSpare?: boolean; busyMs?: number };
+type ChildOptions = Omit<Parameters<typeof startChild>[0], "isAwaited">;
 
 /**
  * The children of a pool: lends each to one request at a time. A request that finds none starts one, and takes whichever is
  * free first, the new one or one that comes back. `hasSpare`: one that no owner is slow in is kept ready beside those that
- * stay busy, and an owner that has one already leaves it to others.
+ * stay busy, and an owner that has one already leaves it to others. One that is started ahead has a lower priority from the
+ * beginning, since nobody waits for it.
  */
 export function keepChildren(options: ChildrenOptions) {
   const idle = new Map<Child, NodeJS.Timeout>();
   const starting = new Set<Child>();
   const running = new Map<Child, string>();
   const waiting = makeQueue();
+  let isClosed = false;
 
   const leaveIdle = (child: Child) => {
     clearTimeout(idle.get(child));
@@ -26,19 +29,21 @@ export function keepChildren(options: ChildrenOptions) {
     leaveIdle(child); // now: its end is noticed later, and until then it looks alive
     end(child);
   };
-  const start = async () => {
-    const child = await startInto(starting, options);
+  const start = async (isAwaited: boolean) => {
+    const child = await startInto(starting, { ...options, isAwaited });
     child.process.once("exit", () => leaveIdle(child));
     return child;
   };
-  const isFull = () => idle.size + starting.size + running.size >= options.size;
+  const all = () => idle.size + starting.size + running.size;
+  const isFull = () => isClosed || all() >= options.size;
+  const isOneAwaited = () => starting.size < waiting.length();
   const startForAll = () =>
-    void start().then(offer, (error: unknown) => {
+    void start(isOneAwaited()).then(offer, (error: unknown) => {
       if (waiting.length() > starting.size) waiting.takeFirst(() => true)?.reject(error);
     });
   const isSpareThere = () => starting.size > 0 || idle.keys().some(({ slowFor }) => slowFor === undefined);
   const spare = makeLater(options.busyMs ?? BUSY_MS, () => {
-    while ((starting.size < waiting.length() || !isSpareThere()) && !isFull()) startForAll();
+    while ((isOneAwaited() || !isSpareThere()) && !isFull()) startForAll();
   });
   const startSpare = () => {
     if (options.hasSpare) spare.ask();
@@ -62,7 +67,7 @@ export function keepChildren(options: ChildrenOptions) {
   };
   return {
     /** A child that has served no request. @throws ChildLost when it does not start. */
-    takeNew: async (owner: string) => lend(await start(), owner),
+    takeNew: async (owner: string) => lend(await start(true), owner),
     /** A free child, once there is one. @throws ChildLost when none starts; the signal's reason. */
     async take(owner: string, signal: AbortSignal): Promise<Child> {
       const isLastLeft = options.hasSpare === true && hasChild(owner);
@@ -73,16 +78,21 @@ export function keepChildren(options: ChildrenOptions) {
       if (useless && isFull()) kill(useless);
       const comesBack = options.hasSpare === true && running.keys().some((child) => mayServe(child, owner));
       if (comesBack) startSpare();
-      else if (starting.size < waiting.length() && !isFull()) startForAll();
+      else if (isOneAwaited() && !isFull()) startForAll();
       return given;
     },
     startSpare,
+    /** Starts another one beside a child that is the only one, before two owners need one at the same time. */
+    startSecond(): void {
+      if (options.hasSpare && all() === 1 && !isFull()) startForAll();
+    },
     giveBack(child: Child, isUsable: boolean): void {
       running.delete(child);
       if (isUsable && child.process.connected) offer(child);
       else kill(child);
     },
     close(): void {
+      isClosed = true;
       spare.stop();
       for (const child of [...idle.keys(), ...starting, ...running.keys()]) kill(child);
     },

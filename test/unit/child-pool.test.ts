@@ -189,6 +189,18 @@ describe("a pool of child processes", function () {
     expect(await busy).to.equal("stopped");
   });
 
+  it("has a second child ready once two owners work here, which it starts at a lower priority", async () => {
+    open({ size: 3, hasSpare: true, busyMs: 60_000 });
+    expect(await run({ act: "start-priority" }, { owner: "acme" })).to.deep.equal([getPriority()]);
+    const servedBeside = async () => {
+      const long = run({ act: "wait", to: 100 }, { owner: "evil" });
+      const [priority] = await run({ act: "start-priority" }, { owner: "acme" });
+      await long;
+      return priority === 5;
+    };
+    await pollUntil(servedBeside, { what: "a child that started before somebody waited for it", timeoutMs: 15_000 });
+  });
+
   it("starts no further child while one comes back soon", async () => {
     open({ size: 3, hasSpare: true, busyMs: 60_000 });
     const [first] = await run({ act: "pid" });
@@ -222,7 +234,7 @@ describe("a pool of child processes", function () {
     expect(order).to.deep.equal(["evil", "acme", "evil"]);
   });
 
-  it("starts a child at the service's own priority, since somebody may wait for it", async () => {
+  it("starts a child that a request waits for at the service's own priority", async () => {
     open({ timeoutMs: 60_000 });
     expect(await run({ act: "start-priority" }, { owner: "acme" })).to.deep.equal([getPriority()]);
   });

@@ -1,8 +1,10 @@
 import Router from "@koa/router";
 import type Koa from "koa";
 import { AppError } from "../src/errors.ts";
+import { makePresence, type Presence } from "../src/isolation/presence.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
+import { rootOf } from "../src/tenancy/roles.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
@@ -46,14 +48,20 @@ export function mountRoutes(
 ): void {
   const router = new Router<RequestState>();
   const fixed = new Map<string, (ctx: ApiContext) => Promise<void>>();
-  const totalBytes = Math.max(LARGE_BODIES_BYTES, 2 * platform.config.limits.sourceBytes);
-  const takeUpload = makeUploadRate(platform.config.limits.uploadBytesPerSecond);
+  const { limits } = platform.config;
+  const totalBytes = Math.max(LARGE_BODIES_BYTES, 2 * limits.sourceBytes);
+  const presence = makePresence();
+  const takeUpload = makeUploadRate({
+    bytesPerSecond: limits.uploadBytesPerSecond,
+    requestsPerMinute: limits.requestsPerMinute,
+    hasOthers: presence.hasOthers,
+  });
   const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART, takeUpload });
   const findClient = makeClientAddress(platform.config.http.trustedProxies);
   const clientOf = (ctx: ApiContext) =>
     findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor: ctx.get("x-forwarded-for") });
   for (const route of routes) {
-    const serve = serveRoute(platform, route, { budget, clientOf, stopping, takeTurn });
+    const serve = serveRoute(platform, route, { budget, presence, clientOf, stopping, takeTurn });
     router[route.method](route.path, serve);
     if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
   }
@@ -72,10 +80,17 @@ function serveRoute(
   route: AnyRoute,
   {
     budget,
+    presence,
     clientOf,
     stopping,
     takeTurn,
-  }: { budget: BodyBudget; clientOf(ctx: ApiContext): string; stopping: AbortSignal; takeTurn: TakeTurn },
+  }: {
+    budget: BodyBudget;
+    presence: Presence;
+    clientOf(ctx: ApiContext): string;
+    stopping: AbortSignal;
+    takeTurn: TakeTurn;
+  },
 ): (ctx: ApiContext) => Promise<void> {
   const read = makeInputReader(platform.config.limits, route, budget);
   const { tenancy } = platform;
@@ -98,6 +113,7 @@ function serveRoute(
       const admitting = admit(ctx, tenancy, { caller, client });
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
+      presence.begins(rootOf(caller));
     }
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });

@@ -3,8 +3,11 @@ import { AppError } from "../../src/errors.ts";
 
 /** A tenant that sends none for long may send as many bytes at once as in this time, in s: a large file or some. */
 const BURST_SECONDS = 16;
-/** How much faster than its rate a tenant's bodies may follow each other within that: reading one holds up the process. */
-const BURST_PACE = 4;
+/**
+ * How much faster than its rate the bodies of a tenant may follow each other within that, beside other tenants and alone:
+ * reading one holds up the process, and what it brings is work that the others wait for.
+ */
+const PACE = { shared: 2, alone: 4 };
 /** Tenants whose last uploads are remembered. */
 const MAX_TENANTS = 10_000;
 
@@ -14,12 +17,22 @@ export type UploadRate = ReturnType<typeof makeUploadRate>;
  * The bytes of large bodies that one tenant may send to this process a second. Receiving, reading and storing them is work that
  * all tenants wait for. The first body after a pause is always taken, whatever its size, and at once.
  */
-export function makeUploadRate(bytesPerSecond: number, now: () => number = () => performance.now()) {
+export function makeUploadRate(options: {
+  bytesPerSecond: number;
+  /** Beside other tenants, bodies follow each other no faster than this, however small they are. */
+  requestsPerMinute: number;
+  /** Whether tenants other than that of this name work here. */
+  hasOthers(name: string): boolean;
+  now?: () => number;
+}) {
+  const { bytesPerSecond, hasOthers, now = () => performance.now() } = options;
+  const gapMs = 60_000 / options.requestsPerMinute;
   /** `bytes`: what is owed since `at`. `freeAt`: when the next body may be read. */
   const debts = new LRUCache<string, { bytes: number; at: number; freeAt: number }>({ max: MAX_TENANTS });
   /**
-   * Takes `bytes` from what the tenant of this name may send, and returns the time until they are to be read, in ms: that of
-   * the bodies before them at four times the rate. @throws AppError `rate_limited` with the time to wait.
+   * Takes `bytes` from what the tenant of this name may send, and returns the time until they are to be read, in ms: that which
+   * the bodies before them take at their pace.
+   * @throws AppError `rate_limited` with the time to wait.
    */
   return function takeUpload(name: string, bytes: number): number {
     const at = now();
@@ -32,7 +45,9 @@ export function makeUploadRate(bytesPerSecond: number, now: () => number = () =>
       throw new AppError("rate_limited", message, { retryable: true, retryAfterMs });
     }
     const turnAt = Math.max(at, last?.freeAt ?? 0);
-    const freeAt = turnAt + (bytes / (BURST_PACE * bytesPerSecond)) * 1_000;
+    const isShared = hasOthers(name);
+    const readMs = (bytes / (bytesPerSecond * (isShared ? PACE.shared : PACE.alone))) * 1_000;
+    const freeAt = turnAt + (isShared ? Math.max(readMs, gapMs) : readMs);
     debts.set(name, { bytes: owed + bytes, at, freeAt });
     return turnAt - at;
   };

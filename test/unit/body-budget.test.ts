@@ -6,16 +6,18 @@ import type { ApiContext } from "../../api/context.ts";
 import { makeBodyBudget } from "../../api/middleware/body-budget.ts";
 import { makeUploadRate } from "../../api/middleware/upload-rate.ts";
 import { AppError } from "../../src/errors.ts";
+import { makePresence } from "../../src/isolation/presence.ts";
 
 const LENGTH = 4 << 20;
 const PART = Buffer.alloc(64 << 10, "a");
 
 describe("the turns of a tenant's large bodies", () => {
   const MIB = 1 << 20;
+  const ofMib = { bytesPerSecond: MIB, requestsPerMinute: 300, hasOthers: () => false };
 
   it("follow each other at four times its rate, after the first", () => {
     let now = 0;
-    const takeUpload = makeUploadRate(MIB, () => now);
+    const takeUpload = makeUploadRate({ ...ofMib, now: () => now });
     expect(
       [1, 2, 3].map(() => takeUpload("a", 2 * MIB)),
       "ms until it is read",
@@ -27,9 +29,25 @@ describe("the turns of a tenant's large bodies", () => {
     expect(takeUpload("a", 2 * MIB), "after a pause").to.equal(0);
   });
 
+  it("follow each other at twice its rate, and no faster than its requests may, while another tenant works here", () => {
+    let now = 0;
+    const presence = makePresence(() => now);
+    const takeUpload = makeUploadRate({ ...ofMib, ...presence, now: () => now });
+    const take = (...bodies: number[]) => bodies.map((bytes) => takeUpload("a", bytes));
+    presence.begins("a");
+    expect(take(MIB, MIB), "alone").to.deep.equal([0, 250]);
+    now = 1_000;
+    presence.begins("b");
+    presence.begins("a");
+    expect(take(MIB, 1_000, MIB), "beside another").to.deep.equal([0, 500, 700]);
+    now = 10_000;
+    presence.begins("a");
+    expect(take(MIB, MIB), "alone again").to.deep.equal([0, 250]);
+  });
+
   it("are taken within 16 s of the rate, and a refused one takes none", () => {
     let now = 0;
-    const takeUpload = makeUploadRate(MIB, () => now);
+    const takeUpload = makeUploadRate({ ...ofMib, now: () => now });
     expect([takeUpload("a", 8 * MIB), takeUpload("a", 8 * MIB)]).to.deep.equal([0, 2_000]);
     expect(() => takeUpload("a", 2 * MIB)).to.throw(AppError, "too fast");
     now = 2_000;

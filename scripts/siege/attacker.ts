@@ -9,7 +9,7 @@ import { type Field, makeClient } from "./attack.ts";
 type Order = Pick<Field, "url" | "memberKey"> & { name: string; widgetKey: string; attackMs: number };
 
 /** The attacker's machine is elsewhere in truth, so its processor time must not be taken from the platform's. */
-const NICENESS = 10;
+const NICENESS = 19;
 
 /** An attacker in a process of its own: making hostile bodies would hold up the victim's calls in this one. */
 export type Attacker = {

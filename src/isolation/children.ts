@@ -15,41 +15,35 @@ type ChildOptions = Omit<Parameters<typeof startChild>[0], "isAwaited">;
  * beginning, since nobody waits for it.
  */
 export function keepChildren(options: ChildrenOptions) {
-  const idle = new Map<Child, NodeJS.Timeout>();
+  const idle = keepIdle((child) => kill(child));
   const starting = new Set<Child>();
   const running = new Map<Child, string>();
   const waiting = makeQueue();
   let isClosed = false;
 
-  const leaveIdle = (child: Child) => {
-    clearTimeout(idle.get(child));
-    idle.delete(child);
-  };
   const kill = (child: Child) => {
-    leaveIdle(child); // now: its end is noticed later, and until then it looks alive
+    idle.leave(child); // now: its end is noticed later, and until then it looks alive
     end(child);
   };
   const start = async (isAwaited: boolean) => {
     const child = await startInto(starting, { ...options, isAwaited });
-    child.process.once("exit", () => leaveIdle(child));
+    child.process.once("exit", () => idle.leave(child));
     return child;
   };
-  const all = () => idle.size + starting.size + running.size;
+  const all = () => idle.count() + starting.size + running.size;
   const isFull = () => isClosed || all() >= options.size;
   const isOneAwaited = () => starting.size < waiting.length();
   const startForAll = () =>
     void start(isOneAwaited()).then(offer, (error: unknown) => {
       if (waiting.length() > starting.size) waiting.takeFirst(() => true)?.reject(error);
     });
-  const isSpareThere = () => starting.size > 0 || idle.keys().some(({ slowFor }) => slowFor === undefined);
+  const isSpareThere = () => starting.size > 0 || idle.all().some(({ slowFor }) => slowFor === undefined);
   const spare = makeLater(options.busyMs ?? BUSY_MS, () => {
     while ((isOneAwaited() || !isSpareThere()) && !isFull()) startForAll();
   });
-  const startSpare = () => {
-    if (options.hasSpare) spare.ask();
-  };
+  const startSpare = options.hasSpare ? spare.ask : () => undefined;
   const lend = (child: Child, owner: string) => {
-    leaveIdle(child);
+    idle.leave(child);
     keepHostAlive(child, true);
     running.set(child, owner);
     startSpare();
@@ -63,7 +57,7 @@ export function keepChildren(options: ChildrenOptions) {
       waiting.takeFirst((owner) => mayServe(child, owner));
     if (first) return first.resolve(lend(child, first.owner));
     keepHostAlive(child, false);
-    idle.set(child, setTimeout(kill, IDLE_MS, child).unref());
+    idle.add(child);
   };
   return {
     /** A child that has served no request. @throws ChildLost when it does not start. */
@@ -71,10 +65,10 @@ export function keepChildren(options: ChildrenOptions) {
     /** A free child, once there is one. @throws ChildLost when none starts; the signal's reason. */
     async take(owner: string, signal: AbortSignal): Promise<Child> {
       const isLastLeft = options.hasSpare === true && hasChild(owner);
-      const free = chooseIdle([...idle.keys()], owner, isLastLeft);
+      const free = chooseIdle(idle.all(), owner, isLastLeft);
       if (free) return lend(free, owner);
       const given = waiting.enter(owner, signal);
-      const useless = idle.keys().find((child) => !mayServe(child, owner));
+      const useless = idle.all().find((child) => !mayServe(child, owner));
       if (useless && isFull()) kill(useless);
       const comesBack = options.hasSpare === true && running.keys().some((child) => mayServe(child, owner));
       if (comesBack) startSpare();
@@ -94,7 +88,21 @@ export function keepChildren(options: ChildrenOptions) {
     close(): void {
       isClosed = true;
       spare.stop();
-      for (const child of [...idle.keys(), ...starting, ...running.keys()]) kill(child);
+      for (const child of [...idle.all(), ...starting, ...running.keys()]) kill(child);
+    },
+  };
+}
+
+/** Children that serve nobody, the longest idle first; `onOver` is called for one that was idle for too long. */
+function keepIdle(onOver: (child: Child) => void) {
+  const timers = new Map<Child, NodeJS.Timeout>();
+  return {
+    count: () => timers.size,
+    all: () => [...timers.keys()],
+    add: (child: Child) => void timers.set(child, setTimeout(onOver, IDLE_MS, child).unref()),
+    leave(child: Child): void {
+      clearTimeout(timers.get(child));
+      timers.delete(child);
     },
   };
 }

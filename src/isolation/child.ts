@@ -25,7 +25,8 @@ export class ChildLost extends Error {
   }
 }
 
-type ChildStart = { entry: URL; memory: { heapMb: number; rssMb: number }; isAwaited: boolean };
+/** What a child runs, and its bounds. */
+export type ChildOptions = { entry: URL; memory: { heapMb: number; rssMb: number } };
 
 /** A process that serves the requests of a pool. */
 export type Child = {
@@ -49,7 +50,7 @@ export type Child = {
  * Starts a process that runs `entry`, with an empty environment. `isAwaited`: a request waits for it, so that it has the
  * service's priority until it is ready. `memory`: bounds in MB of V8's heap and of the process.
  */
-export function startChild({ entry, memory, isAwaited }: ChildStart): Child {
+export function startChild({ entry, memory, isAwaited }: ChildOptions & { isAwaited: boolean }): Child {
   const child = fork(entry, ["--serve-requests", String(memory.rssMb)], {
     serialization: "advanced",
     execArgv: [

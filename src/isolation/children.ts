@@ -1,4 +1,4 @@
-import { type Child, keepHostAlive, startChild, untilReady } from "./child.ts";
+import { type Child, type ChildOptions, keepHostAlive, startChild, untilReady } from "./child.ts";
 
 /** An idle child is killed after this time, to free its memory, in ms. */
 const IDLE_MS = 30_000;
@@ -6,7 +6,6 @@ const IDLE_MS = 30_000;
 const BUSY_MS = 200;
 
 type ChildrenOptions = ChildOptions & { size: number; hasSpare?: boolean; busyMs?: number };
-type ChildOptions = Omit<Parameters<typeof startChild>[0], "isAwaited">;
 
 /**
  * The children of a pool: lends each to one request at a time. A request that finds none starts one, and takes whichever is
@@ -19,7 +18,6 @@ export function keepChildren(options: ChildrenOptions) {
   const starting = new Set<Child>();
   const running = new Map<Child, string>();
   const waiting = makeQueue();
-  let isClosed = false;
 
   const kill = (child: Child) => {
     idle.leave(child); // now: its end is noticed later, and until then it looks alive
@@ -31,7 +29,7 @@ export function keepChildren(options: ChildrenOptions) {
     return child;
   };
   const all = () => idle.count() + starting.size + running.size;
-  const isFull = () => isClosed || all() >= options.size;
+  const isFull = () => all() >= options.size;
   const isOneAwaited = () => starting.size < waiting.length();
   const startForAll = () =>
     void start(isOneAwaited()).then(offer, (error: unknown) => {
@@ -76,9 +74,9 @@ export function keepChildren(options: ChildrenOptions) {
       return given;
     },
     startSpare,
-    /** Starts another one beside a child that is the only one, before two owners need one at the same time. */
+    /** Starts another one beside the only child, while that is idle, before two owners need one at the same time. */
     startSecond(): void {
-      if (options.hasSpare && all() === 1 && !isFull()) startForAll();
+      if (options.hasSpare && idle.count() === 1 && all() === 1 && !isFull()) startForAll();
     },
     giveBack(child: Child, isUsable: boolean): void {
       running.delete(child);
@@ -86,7 +84,6 @@ export function keepChildren(options: ChildrenOptions) {
       else kill(child);
     },
     close(): void {
-      isClosed = true;
       spare.stop();
       for (const child of [...idle.all(), ...starting, ...running.keys()]) kill(child);
     },
@@ -108,7 +105,7 @@ function keepIdle(onOver: (child: Child) => void) {
 }
 
 /** Starts a child, which is in `starting` until it is ready. @throws ChildLost when it does not start. */
-async function startInto(starting: Set<Child>, options: Parameters<typeof startChild>[0]): Promise<Child> {
+async function startInto(starting: Set<Child>, options: ChildOptions & { isAwaited: boolean }): Promise<Child> {
   const child = startChild(options);
   starting.add(child);
   try {

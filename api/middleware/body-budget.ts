@@ -65,16 +65,21 @@ export function makeBodyBudget(options: {
       if (isReserved) reserve(ctx, bytes);
       const waitMs = takeUpload?.(nameOf(ctx), bytes) ?? 0;
       const begin = () => {
-        if (ctx.req.destroyed) throw new AppError("client_closed", "The client went away.");
+        if (ctx.req.destroyed) throw clientClosed();
         if (!isReserved) return;
         const pace = watchPace(ctx.req, measureMs);
         ctx.res.once("close", () => clearInterval(pace));
       };
       // One of unknown length is mostly small, and counts for so much that there are few of them.
-      return waitMs > 0 && !isUnknown ? delay(waitMs).then(begin) : void begin();
+      if (waitMs === 0 || isUnknown) return void begin();
+      return delay(waitMs, undefined, { signal: ctx.state.signal }).then(begin, (cause: unknown) => {
+        throw clientClosed(cause);
+      });
     },
   };
 }
+
+const clientClosed = (cause?: unknown) => new AppError("client_closed", "The client went away.", { cause });
 
 /** Cuts a request whose body arrives too slowly. */
 function watchPace(request: IncomingMessage, measureMs: number): NodeJS.Timeout {

@@ -113,6 +113,37 @@ describe("the rate of large bodies", () => {
   });
 });
 
+describe("the burst of large bodies", () => {
+  let platform: TestPlatform;
+  before(async () => {
+    platform = await startPlatform({ workers: false, env: { RATE_LIMIT_RPM: "6" } });
+  });
+  after(() => platform.close());
+
+  it("is slowed to the rate of requests while another tenant works in the process", async () => {
+    const stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
+    const small = { messages: [{ role: "user", content: "What is a lease?" }] };
+    expect((await stranger.post("/ai/chat", small)).status).to.equal(200);
+    const ended: number[] = [];
+    const stop = new AbortController();
+    const send = async () => {
+      const { status } = await fetch(`${platform.url}/ai/chat`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${platform.keys.member}`, "content-type": "application/json" },
+        body: JSON.stringify({ messages: [{ role: "user", content: "x".repeat(70_000) }] }),
+        signal: stop.signal,
+      });
+      ended.push(status);
+    };
+    await send();
+    const second = send().catch(() => "stopped");
+    for (let n = 0; n < 4; n += 1) expect((await stranger.post("/ai/chat", small)).status).to.equal(200);
+    expect(ended, "the first of them, since the second is read after 10 s").to.deep.equal([200]);
+    stop.abort();
+    expect(await second).to.equal("stopped");
+  });
+});
+
 describe("rate limits of several processes", () => {
   const logger = makeLogger({ level: "silent", name: "test" });
   let platform: TestPlatform;

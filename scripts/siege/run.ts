@@ -6,7 +6,7 @@ import type { Attack } from "./attack.ts";
 import { startAttacker } from "./attacker.ts";
 import { breachesOf, heading, type Outcome, toLine } from "./report.ts";
 import { openStack, type Stack } from "./stack.ts";
-import { type Experience, live, loadEarlierDocuments } from "./victim.ts";
+import { type Experience, live } from "./victim.ts";
 import { watchMemory } from "./watch-memory.ts";
 
 export type SiegeOptions = {
@@ -68,7 +68,6 @@ async function measure(
   const liveFor = (forMs: number) => live({ url, victims, seed, signal: AbortSignal.timeout(forMs) });
   const { member: memberKey, widget: widgetKey } = keys;
   const attacker = await startAttacker({ name: attack.name, url, memberKey, widgetKey, attackMs });
-  await loadEarlierDocuments(url, victims);
   await liveFor(WARM_UP_MS);
   const idle = await liveFor(IDLE_MS);
   const memory = watchMemory();

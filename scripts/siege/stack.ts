@@ -7,7 +7,7 @@ import { makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { type Fleet, startFleet } from "../chaos/fleet.ts";
 import { makeFreezer } from "../chaos/freezer.ts";
-import { CACHE_BYTES_PER_TENANT, idOf, makeClient } from "./attack.ts";
+import { CACHE_BYTES_PER_TENANT, type Client, idOf, makeClient } from "./attack.ts";
 
 /** A platform as processes of its own, with the keys of victims, of a page of the first one's, and of an attacker. */
 export type Stack = { fleet: Fleet; url: string; keys: Keys; victims: Victim[] };
@@ -16,6 +16,10 @@ export type Keys = { victims: string[]; widget: string; member: string };
 
 /** Several, so that there are enough calls for a percentile although each stays below its rate limit. */
 const VICTIMS = ["acme", "birch", "cedar"];
+
+/** Documents that each victim has loaded and removed before anything is measured, and the size of each, in characters. */
+const EARLIER_DOCUMENTS = 15;
+const EARLIER_CHARACTERS = 150_000;
 
 /** Starts one API and some workers on an embedded store and a Redis of their own; data and logs go into `folder`. */
 export async function openStack(
@@ -42,7 +46,13 @@ export async function openStack(
   disposables.add(() => fleet.close());
   const url = fleet.nextUrl() ?? "";
   const victims = await Promise.all(
-    keys.victims.map(async (apiKey) => ({ apiKey, workflowId: await makeWorkflow(url, apiKey) })),
+    keys.victims.map(async (apiKey) => {
+      const headers = { authorization: `Bearer ${apiKey}` };
+      const signal = () => AbortSignal.timeout(60_000);
+      const client = makeClient({ url, headers, signal, onAnswer: () => undefined });
+      await loadEarlierDocuments(client);
+      return { apiKey, workflowId: await makeWorkflow(client) };
+    }),
   );
   return { fleet, url, keys, victims };
 }
@@ -65,10 +75,22 @@ async function makeKeys(env: Record<string, string>): Promise<Keys> {
   }
 }
 
+/**
+ * Loads documents and removes them: the processes of a platform that has run for a day have compiled the code for that.
+ * @throws Error when one is not taken or not removed.
+ */
+async function loadEarlierDocuments(client: Client): Promise<void> {
+  const line = "The pump is bled at its highest valve, after the filter was changed. ";
+  const json = { content: line.repeat(EARLIER_CHARACTERS / line.length), title: "Pump" };
+  for (let n = 0; n < EARLIER_DOCUMENTS; n += 1) {
+    const made = await client.call("POST", "/rag/ingest", { json, headers: { prefer: "wait=60" } });
+    const { status, text } = await client.call("DELETE", `/rag/documents/${idOf(made, "documentId")}`);
+    if (status < 200 || status >= 300) throw new Error(`a document was not removed: ${status} ${text.slice(0, 300)}`);
+  }
+}
+
 /** The victim's daily workflow. */
-async function makeWorkflow(url: string, apiKey: string): Promise<string> {
-  const headers = { authorization: `Bearer ${apiKey}` };
-  const client = makeClient({ url, headers, signal: () => AbortSignal.timeout(30_000), onAnswer: () => undefined });
+async function makeWorkflow(client: Client): Promise<string> {
   const steps = [{ type: "rag_query", query: "pump {{ input.n + 1 }}" }];
   return idOf(await client.call("POST", "/workflows", { json: { name: "Daily", steps } }), "workflowId");
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
-import { idOf, makeClient, toForm } from "./attack.ts";
+import { toForm } from "./attack.ts";
 import type { Victim } from "./stack.ts";
 
 /** Longest wait for one answer of the victim's, in ms. */
@@ -39,29 +39,6 @@ function asksOf(workflowId: string, upload: Form): readonly Ask[] {
     { share: 6, isJob: true, method: "POST", path: `/workflows/${workflowId}/execute`, body: { input: { n: 1 } } },
     { share: 1, isJob: false, method: "POST", path: "/v1/files", form: upload },
   ];
-}
-
-/** Documents that each victim loads before anything is measured, and the size of each, in characters. */
-const EARLIER_DOCUMENTS = 15;
-const EARLIER_CHARACTERS = 150_000;
-
-/**
- * Loads documents of the victims and removes them: the processes of a platform that has run for a day have compiled the code
- * for that. @throws Error when one is not taken.
- */
-export async function loadEarlierDocuments(url: string, victims: readonly Victim[]): Promise<void> {
-  const line = "The pump is bled at its highest valve, after the filter was changed. ";
-  const json = { content: line.repeat(EARLIER_CHARACTERS / line.length), title: "Pump" };
-  const loadFor = async ({ apiKey }: Victim) => {
-    const headers = { authorization: `Bearer ${apiKey}`, prefer: "wait=60" };
-    const signal = () => AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-    const client = makeClient({ url, headers, signal, onAnswer: () => undefined });
-    for (let n = 0; n < EARLIER_DOCUMENTS; n += 1) {
-      const documentId = idOf(await client.call("POST", "/rag/ingest", { json }), "documentId");
-      await client.call("DELETE", `/rag/documents/${documentId}`);
-    }
-  };
-  await Promise.all(victims.map(loadFor));
 }
 
 /** Lives the victims' lives until the signal aborts, at a steady pace that no slow answer slows down. */

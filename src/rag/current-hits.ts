@@ -35,8 +35,8 @@ export type CurrentSearch = Omit<Search, "vectors"> &
     spacesInUse(): Promise<readonly string[]>;
     /** The vectors of the query for documents in these spaces. */
     vectorsFor(spaces: readonly string[]): Promise<QueryVectors>;
-    /** Waits for the turn of a deep search, and returns how it ends. */
-    enterWide(): Promise<() => void>;
+    /** Runs a deep search in its turn. */
+    inWideTurn<T>(search: () => Promise<T>): Promise<T>;
     /** Which documents are wanted among those that are searched. With it one search of this many times the depth is made. */
     among?: { isWanted(header: DocumentHeader): boolean; depthFactor: number };
   };
@@ -49,7 +49,7 @@ export type CurrentSearch = Omit<Search, "vectors"> &
 export async function findCurrent(
   { store }: Pick<RagDeps, "store">,
   tenantId: string,
-  { mode, topK, isJudged, isSemantic, spaces, spacesInUse, vectorsFor, enterWide, among, ...given }: CurrentSearch,
+  { mode, topK, isJudged, isSemantic, spaces, spacesInUse, vectorsFor, inWideTurn, among, ...given }: CurrentSearch,
 ): Promise<CurrentHits> {
   const isShown = (header: DocumentHeader | undefined): header is DocumentHeader =>
     header !== undefined && !isGone(header) && (among === undefined || among.isWanted(header));
@@ -58,9 +58,8 @@ export async function findCurrent(
   for (let run = 0; ; run += 1) {
     const isLast = run === MAX_RERUNS;
     const { vectors, warnings } = await vectorsFor(searched);
-    const leave = limit > WIDE_HITS ? await enterWide() : undefined;
-    const search = { ...given, vectors, mode, limit };
-    const candidates = await findCandidates({ store }, tenantId, search).finally(leave);
+    const search = () => findCandidates({ store }, tenantId, { ...given, vectors, mode, limit });
+    const candidates = await (limit > WIDE_HITS ? inWideTurn(search) : search());
     const ranked = rankHits(candidates, { text: given.text, isSemantic });
     const hits = isJudged ? mixSearches(ranked, candidates) : ranked;
     const [headers, inUse] = await Promise.all([

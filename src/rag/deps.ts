@@ -27,7 +27,7 @@ export type RagDeps = {
   quotas: Pick<Quotas, "check">;
   fetcher: GuardedFetch;
   parser: ParsePool;
-  /** Of removals: many of one tenant let others go first. */
+  /** Of removals and deep searches: many of one tenant let others go first. */
   pace: Pace;
   logger: Logger;
 };

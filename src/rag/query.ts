@@ -13,7 +13,7 @@ import { lexicalQuery } from "./query-words.ts";
 import { RERANKED, rerankHits } from "./rerank.ts";
 import type { QueryInput, QueryOutcome, QueryResult } from "./schemas.ts";
 
-export type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "logger">;
+export type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "pace" | "logger">;
 export type RunQuery = (
   caller: GatewayCaller & Pick<Caller, "collections">,
   input: QueryInput,
@@ -43,7 +43,10 @@ export function makeQuery(deps: QueryDeps): RunQuery {
       spaces,
       spacesInUse: () => queryVectors.inUse(tenantId),
       vectorsFor: embed,
-      enterWide: () => turns.enter(tenantId, signal),
+      inWideTurn: async (search) => {
+        const leave = await turns.enter(tenantId, signal);
+        return deps.pace.share(tenantId, signal, search).finally(leave);
+      },
     });
     const ranked = rerank && (await rerankHits(deps, caller, { query, wish: rerank, hits, headers }));
     const shown = (ranked?.hits ?? hits).slice(0, topK);

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { makePace } from "../../src/isolation/pace.ts";
 import { makeEmbeddingModels } from "../../src/rag/embedding-models.ts";
 import { makeQuery } from "../../src/rag/query.ts";
 import { makeClient } from "../support/http-client.ts";
@@ -38,6 +39,7 @@ describe("queries at the same time", () => {
       store: { ...store, chunks: { ...store.chunks, searchText } },
       gateway,
       embeddingModels,
+      pace: makePace(),
       logger: test.platform.logger,
     });
     mostAtOnce = 0;

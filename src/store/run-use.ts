@@ -68,9 +68,12 @@ export function countRuns<T extends CountedRun>(
       if (isRemoved && record) await use.addAll(toRemoved(record));
       return isRemoved;
     },
-    /** Counts what a run that has ended just now has besides what it began with: `own` in its record, and its parts. */
-    async settle(tenantId: string, id: string, own: object): Promise<void> {
-      const bytes = calculateObjectSize(own) + (parts ? await sumParts(parts, tenantId, id) : 0);
+    /**
+     * Counts what a run that has ended just now has besides what it began with: `own` in its record, and its parts, whose bytes
+     * are summed up unless `partBytes` says them.
+     */
+    async settle(tenantId: string, id: string, own: object, partBytes?: number): Promise<void> {
+      const bytes = calculateObjectSize(own) + (partBytes ?? (parts ? await sumParts(parts, tenantId, id) : 0));
       if (bytes <= LEAST_BYTES) return; // it counted as much when it began
       const record = await find(tenantId, id);
       if (record?.bytes === undefined) return;

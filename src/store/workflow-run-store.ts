@@ -119,15 +119,18 @@ export function makeWorkflowRunStore(db: Db) {
     /** Notes what an open run awaits. */
     await: (tenantId: string, runId: string, awaiting: Awaiting) =>
       update(tenantId, runId, { $set: { awaiting }, $unset: { trying: "", isWatched: "" } }),
-    /** Ends a run that is open; false when it has ended before. */
-    async finish(tenantId: string, runId: string, end: WorkflowRunEnd): Promise<boolean> {
+    /** Ends a run that is open; false when it has ended before. `stepBytes`: of its results, where they are known. */
+    async finish(tenantId: string, runId: string, end: WorkflowRunEnd, stepBytes?: number): Promise<boolean> {
       const $set = { end, updatedAt: end.finishedAt };
       const isEnded = await update(tenantId, runId, { $set, $unset: { isOpen: "", isWatched: "" } });
-      if (isEnded) await settle(tenantId, runId, end);
+      if (isEnded) await settle(tenantId, runId, end, stepBytes);
       return isEnded;
     },
-    /** Keeps a step's result; false when there is one already, of this step or at this place. */
-    addStep: (step: WorkflowStepRecord) => insertIfAbsent(steps, withBytes(step)),
+    /** Keeps a step's result, and returns it as it is kept; null when there is one already, of this step or at this place. */
+    async addStep(step: WorkflowStepRecord): Promise<WorkflowStepRecord | null> {
+      const kept = withBytes(step);
+      return (await insertIfAbsent(steps, kept)) ? kept : null;
+    },
     /** The results of a run, in the order in which they came. */
     steps: (tenantId: string, runId: string): Promise<WorkflowStepRecord[]> =>
       steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),

@@ -41,20 +41,26 @@ type Walk = {
 export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Promise<WorkflowResult> {
   const { tenantId, recordId: runId } = context;
   const { workflowRuns } = deps.store;
-  const run = await workflowRuns.begin(tenantId, runId);
-  if (run) return toResult(run, await walkToEnd(deps, run, context));
+  const [run, recorded] = await Promise.all([
+    workflowRuns.begin(tenantId, runId),
+    workflowRuns.steps(tenantId, runId),
+  ]);
+  if (run) return toResult(run, await walkToEnd(deps, { run, progress: openProgress(run, recorded) }, context));
   const ended = await workflowRuns.get(tenantId, runId);
   if (!ended?.end) throw notFound("run");
   return toResult(ended, ended.end); // an earlier worker ended it, and died before it could report that
 }
 
-async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: WorkContext): Promise<WorkflowRunEnd> {
+async function walkToEnd(
+  deps: WorkflowsDeps,
+  { run, progress }: Pick<Walk, "run" | "progress">,
+  context: WorkContext,
+): Promise<WorkflowRunEnd> {
   const { tenantId, _id: runId } = run;
-  const progress = openProgress(run, await deps.store.workflowRuns.steps(tenantId, runId));
   const finish = async (closing: Closing) => {
     const output = closing.status === "completed" ? progress.output() : undefined;
     const end = { ...closing, ...(output === undefined ? {} : { output }), finishedAt: new Date() };
-    if (await deps.store.workflowRuns.finish(tenantId, runId, end)) return end;
+    if (await deps.store.workflowRuns.finish(tenantId, runId, end, progress.bytes())) return end;
     const other = await deps.store.workflowRuns.get(tenantId, runId); // a decision or a cancel came first
     return other?.end ?? end;
   };
@@ -133,12 +139,11 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
           ...defined({ spent: outcome.spent, startedAt: outcome.startedAt }),
         }),
   };
-  if (!(await deps.store.workflowRuns.addStep(record))) {
-    throw new AppError("unavailable", "Another worker has this run.", { retryable: true });
-  }
-  progress.add(record);
-  await context.step({ event: "step", id, path, type: step.type, status: record.status });
-  return record;
+  const kept = await deps.store.workflowRuns.addStep(record);
+  if (!kept) throw new AppError("unavailable", "Another worker has this run.", { retryable: true });
+  progress.add(kept);
+  await context.step({ event: "step", id, path, type: step.type, status: kept.status });
+  return kept;
 }
 
 function runStep({ deps, run, context, progress }: Walk, planned: PlannedStep): Promise<StepResult> {

@@ -11,10 +11,12 @@ export function openProgress(run: WorkflowRunRecord, recorded: readonly Workflow
   const base = { input: toJsonValue(run.input), run: toJsonValue(JSON.stringify(about)) };
   const byPath = new Map<string, WorkflowStepRecord>();
   const outputs = new Map<string, { status: string; output: JsonValue }>();
+  let bytes = 0;
   let previous = toJsonValue(undefined);
   let last: string | undefined;
   const add = (result: WorkflowStepRecord) => {
     byPath.set(result.path, result);
+    bytes += result.bytes ?? 0;
     const output = toJsonValue(result.output);
     outputs.set(result.id, { status: result.status, output });
     if (kindOf(result).isSilent) return;
@@ -29,6 +31,8 @@ export function openProgress(run: WorkflowRunRecord, recorded: readonly Workflow
     add,
     /** Results so far. */
     count: () => byPath.size,
+    /** The bytes of these in the store. */
+    bytes: () => bytes,
     scope: (): ScopeTexts => ({ ...base, steps: outputs, previous }),
     /** The JSON output of the last step that has one to pass on; undefined before the first. */
     output: () => last,

@@ -100,8 +100,8 @@ async function writeVersion(
   });
   if (count === 0) throw new AppError("source_unreadable", "The source cannot be read. There is no text in it.");
   // All are shown, or none is published: a sweep may have removed some meanwhile.
-  const show = () => deps.store.chunks.makeLive(tenantId, { documentId, version }, count);
-  const shown = isSmall ? count : await context.share(show);
+  const place = { documentId, version };
+  const shown = isSmall ? count : await deps.store.chunks.makeLive(tenantId, place, count, context.share);
   if (shown !== count)
     throw new AppError("unavailable", "Chunks of the document were removed meanwhile.", { retryable: true });
   signal.throwIfAborted();
@@ -111,7 +111,7 @@ async function writeVersion(
   const change = { version, chunks: count, type: read.type, title, contentHash, ...about };
   const published = await deps.store.documents.publish(tenantId, documentId, change);
   if (!published) return superseded(deps, document);
-  if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
+  if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version }, context.share);
   await dropFormerSources(deps, document);
   return { documentId, chunks: count, status: "indexed", ...(duplicateOf === null ? {} : { duplicateOf }) };
 }
@@ -166,7 +166,7 @@ async function writeChunks(
     for (const { embedding } of chunks) lengths.add(embedding.length);
     if (lengths.size > 1)
       throw new AppError("provider_failed", `${version.model} made vectors of different lengths for one document.`);
-    await context.share(() => deps.store.chunks.insert(context.tenantId, chunks));
+    await deps.store.chunks.insert(context.tenantId, chunks, context.share);
     done += chunks.length;
     if (performance.now() - reportedAt < REPORT_EVERY_MS) return;
     reportedAt = performance.now();

@@ -62,7 +62,7 @@ export async function beginMove(
   const remove = () => chunks.remove(tenantId, { documentId, version: lastVersion });
   let written = 0;
   const publish = async () => {
-    const shown = await share(() => chunks.makeLive(tenantId, { documentId, version: lastVersion }, written));
+    const shown = await chunks.makeLive(tenantId, { documentId, version: lastVersion }, written, share);
     signal.throwIfAborted();
     const isWhole = shown === written && written === begun.chunks;
     return isWhole && documents.finishMove(tenantId, begun, toSpaceKey(space));
@@ -77,7 +77,7 @@ export async function beginMove(
       const renewed = stored.map(({ _id, tenantId: _, liveAt, ...chunk }, index) => {
         return { ...chunk, ...made[index], version: lastVersion, model: space.model, live: false };
       });
-      await share(() => chunks.insert(tenantId, renewed as NewChunk[])); // `made` has one for each
+      await chunks.insert(tenantId, renewed as NewChunk[], share); // `made` has one for each
       written += stored.length;
       return written === begun.chunks; // in the same turn: of writes at the same time one is the last
     },
@@ -93,7 +93,7 @@ export async function beginMove(
         await remove().catch(() => undefined);
         throw error;
       }
-      await chunks.remove(tenantId, { documentId, before: lastVersion });
+      await chunks.remove(tenantId, { documentId, before: lastVersion }, share);
       return true;
     },
   };

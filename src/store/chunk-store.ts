@@ -45,6 +45,10 @@ export type ListedChunk = Shown<ChunkDocument, typeof listed>;
 export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
+/** Runs one of many commands: at once, or when it is its turn. */
+export type RunInTurn = <T>(command: () => Promise<T>) => Promise<T>;
+const atOnce: RunInTurn = (command) => command();
+
 /**
  * Chunks of one command. The embedded store indexes a few in a ms and does nothing else meanwhile, and no document may
  * hold up the calls of others for long. A small document, whose chunks are live at once, is mostly one command.
@@ -63,22 +67,28 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
   const chunks = db.collection<ChunkDocument>(chunkCollection.name);
   const indexFor = makeIndexFor(chunks);
   return {
-    async insert(tenantId: string, items: readonly NewChunk[]): Promise<void> {
+    async insert(tenantId: string, items: readonly NewChunk[], inTurn = atOnce): Promise<void> {
       const [first] = items;
       if (!first) return;
       if (capabilities.vectorSearch) await indexFor(first.embedding.length);
       await forEachConcurrent(slicesOf(items), WRITES_IN_FLIGHT, async (slice) => {
         const documents = slice.map((item) => toDocument(tenantId, item));
-        await chunks.insertMany(documents, { ordered: false });
+        await inTurn(() => chunks.insertMany(documents, { ordered: false }));
       });
     },
     /** Shows the chunks of a version, numbered below `count`, to searches; returns how many there were. */
-    async makeLive(tenantId: string, { documentId, version }: VersionOf, count: number): Promise<number> {
+    async makeLive(
+      tenantId: string,
+      { documentId, version }: VersionOf,
+      count: number,
+      inTurn = atOnce,
+    ): Promise<number> {
       const liveAt = new Date();
       let shown = 0;
       for (let n = 0; n < count; n += CHANGED_AT_ONCE) {
         const slice = ofTenant(tenantId, { documentId, version, n: { $gte: n, $lt: n + CHANGED_AT_ONCE } });
-        shown += (await chunks.updateMany(slice, { $set: { live: true, liveAt } })).matchedCount;
+        const { matchedCount } = await inTurn(() => chunks.updateMany(slice, { $set: { live: true, liveAt } }));
+        shown += matchedCount;
       }
       return shown;
     },
@@ -94,17 +104,18 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
       return found;
     },
     /** Removes the chunks of one version, of all before one, or of the whole document. */
-    async remove(tenantId: string, { documentId, version, before }: RemovedChunks): Promise<void> {
+    async remove(tenantId: string, { documentId, version, before }: RemovedChunks, inTurn = atOnce): Promise<void> {
       const versions = before === undefined ? {} : { version: { $lt: before } };
       const filter: Filter<ChunkDocument> = {
         ...ofTenant(tenantId, { documentId }),
         ...(version === undefined ? versions : { version }),
       };
-      for (let found = CHANGED_AT_ONCE; found === CHANGED_AT_ONCE; ) {
+      const removeSome = async () => {
         const ids = await chunks.find(filter).project<{ _id: string }>({ _id: 1 }).limit(CHANGED_AT_ONCE).toArray();
         if (ids.length > 0) await chunks.deleteMany(ofTenant(tenantId, { _id: { $in: ids.map(({ _id }) => _id) } }));
-        found = ids.length;
-      }
+        return ids.length;
+      };
+      while ((await inTurn(removeSome)) === CHANGED_AT_ONCE);
     },
     /** The chunks of a version from number `from` on, in the order of the document. */
     list: (tenantId: string, { documentId, version }: VersionOf, { from, limit }: { from: number; limit: number }) =>

@@ -41,10 +41,7 @@ type Walk = {
 export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Promise<WorkflowResult> {
   const { tenantId, recordId: runId } = context;
   const { workflowRuns } = deps.store;
-  const [run, recorded] = await Promise.all([
-    workflowRuns.begin(tenantId, runId),
-    workflowRuns.steps(tenantId, runId),
-  ]);
+  const [run, recorded] = await Promise.all([workflowRuns.begin(tenantId, runId), workflowRuns.steps(tenantId, runId)]);
   if (run) return toResult(run, await walkToEnd(deps, { run, progress: openProgress(run, recorded) }, context));
   const ended = await workflowRuns.get(tenantId, runId);
   if (!ended?.end) throw notFound("run");

@@ -111,7 +111,7 @@ async function writeVersion(
   const change = { version, chunks: count, type: read.type, title, contentHash, ...about };
   const published = await deps.store.documents.publish(tenantId, documentId, change);
   if (!published) return superseded(deps, document);
-  if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version }, context.share);
+  if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
   await dropFormerSources(deps, document);
   return { documentId, chunks: count, status: "indexed", ...(duplicateOf === null ? {} : { duplicateOf }) };
 }

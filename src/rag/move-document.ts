@@ -93,7 +93,7 @@ export async function beginMove(
         await remove().catch(() => undefined);
         throw error;
       }
-      await chunks.remove(tenantId, { documentId, before: lastVersion }, share);
+      await chunks.remove(tenantId, { documentId, before: lastVersion });
       return true;
     },
   };

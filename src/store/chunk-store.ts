@@ -104,18 +104,17 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
       return found;
     },
     /** Removes the chunks of one version, of all before one, or of the whole document. */
-    async remove(tenantId: string, { documentId, version, before }: RemovedChunks, inTurn = atOnce): Promise<void> {
+    async remove(tenantId: string, { documentId, version, before }: RemovedChunks): Promise<void> {
       const versions = before === undefined ? {} : { version: { $lt: before } };
       const filter: Filter<ChunkDocument> = {
         ...ofTenant(tenantId, { documentId }),
         ...(version === undefined ? versions : { version }),
       };
-      const removeSome = async () => {
+      for (let found = CHANGED_AT_ONCE; found === CHANGED_AT_ONCE; ) {
         const ids = await chunks.find(filter).project<{ _id: string }>({ _id: 1 }).limit(CHANGED_AT_ONCE).toArray();
         if (ids.length > 0) await chunks.deleteMany(ofTenant(tenantId, { _id: { $in: ids.map(({ _id }) => _id) } }));
-        return ids.length;
-      };
-      while ((await inTurn(removeSome)) === CHANGED_AT_ONCE);
+        found = ids.length;
+      }
     },
     /** The chunks of a version from number `from` on, in the order of the document. */
     list: (tenantId: string, { documentId, version }: VersionOf, { from, limit }: { from: number; limit: number }) =>

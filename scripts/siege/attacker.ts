@@ -10,6 +10,7 @@ type Order = Pick<Field, "url" | "memberKey"> & { name: string; widgetKey: strin
 
 /** The lowest priority, for where there is no `chrt`. */
 const NICENESS = 19;
+const CHRT_TIMEOUT_MS = 5_000;
 
 /** An attacker in a process of its own: making hostile bodies would hold up the victim's calls in this one. */
 export type Attacker = {
@@ -46,7 +47,8 @@ async function nextMessage(child: ChildProcess): Promise<unknown> {
  */
 function runWhenIdle(): void {
   setPriority(NICENESS);
-  spawnSync("chrt", ["--all-tasks", "--idle", "--pid", "0", String(process.pid)]); // it fails where there is none
+  const timeout = CHRT_TIMEOUT_MS;
+  spawnSync("chrt", ["--all-tasks", "--idle", "--pid", "0", String(process.pid)], { timeout }); // it fails where there is none
 }
 
 async function attack(): Promise<void> {

@@ -46,7 +46,7 @@ export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
 /** Runs one of many commands: at once, or when it is its turn. */
-export type RunInTurn = <T>(command: () => Promise<T>) => Promise<T>;
+type RunInTurn = <T>(command: () => Promise<T>) => Promise<T>;
 const atOnce: RunInTurn = (command) => command();
 
 /**

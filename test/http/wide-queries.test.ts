@@ -34,12 +34,18 @@ describe("queries at the same time", () => {
         atOnce -= 1;
       });
     };
+    const pace = makePace();
+    let paced = 0;
+    const share: typeof pace.share = (...given) => {
+      paced += 1;
+      return pace.share(...given);
+    };
     const embeddingModels = makeEmbeddingModels({ store }, gateway.defaultEmbeddingModel);
     const query = makeQuery({
       store: { ...store, chunks: { ...store.chunks, searchText } },
       gateway,
       embeddingModels,
-      pace: makePace(),
+      pace: { ...pace, share },
       logger: test.platform.logger,
     });
     mostAtOnce = 0;
@@ -53,17 +59,19 @@ describe("queries at the same time", () => {
       };
       return query(caller, { query: "pump", topK, mode: "hybrid" });
     });
-    return { found: await Promise.all(found), mostAtOnce };
+    return { found: await Promise.all(found), mostAtOnce, paced };
   };
 
   it("are searched one after the other when they are wide and of one tenant", async () => {
-    const { found, mostAtOnce: most } = await run([tenantId, tenantId, tenantId], 100);
+    const { found, mostAtOnce: most, paced } = await run([tenantId, tenantId, tenantId], 100);
     expect(most).to.equal(1);
+    expect(paced, "with pauses beside others").to.equal(3);
     expect(found.map(({ results }) => results.length)).to.deep.equal([1, 1, 1]);
   });
 
   it("do not wait for each other when they are ordinary, or of several tenants", async () => {
-    expect((await run([tenantId, tenantId, tenantId], 5, 3)).mostAtOnce).to.equal(3);
+    const ordinary = await run([tenantId, tenantId, tenantId], 5, 3);
+    expect([ordinary.mostAtOnce, ordinary.paced]).to.deep.equal([3, 0]);
     expect((await run([tenantId, "ten_other"], 100, 2)).mostAtOnce).to.equal(2);
   });
 });

@@ -1,10 +1,12 @@
 import { expect } from "chai";
-import type { NewChunk } from "../../src/store/chunk-store.ts";
+import { makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
-const CHUNKS = 100;
+/** Most chunks that one turn may write or show: some milliseconds of the embedded store. */
+const CHUNKS_A_TURN = 20;
 
+/** No worker runs here: the job is run by hand, so that its turns can be counted. */
 describe("the chunks of a large document", () => {
   let test: TestPlatform;
   before(async () => {
@@ -13,25 +15,29 @@ describe("the chunks of a large document", () => {
   after(() => test.close());
 
   it("are written and shown in several turns, between which others have theirs", async () => {
-    const { chunks } = test.platform.store;
-    const tenantId = await tenantOf(test);
-    const place = { documentId: "doc_turns", version: 1 };
+    const client = makeClient({ url: test.url, key: test.keys.member });
+    const content = Array.from({ length: 60_000 }, (_, n) => `Valve ${n}.`).join(" ");
+    const accepted = await client.post("/rag/ingest", { content }, { headers: { prefer: "respond-async" } });
+    const [documentId, jobId] = [accepted.string("documentId"), accepted.string("jobId")];
     let turns = 0;
-    const inTurn = <T>(command: () => Promise<T>) => {
-      turns += 1;
-      return command();
-    };
-    const turnsOf = async (work: () => Promise<unknown>) => {
-      turns = 0;
-      await work();
-      return turns;
-    };
-    const made = Array.from({ length: CHUNKS }, (_, n): NewChunk => {
-      const embedding = new Float32Array(512).fill(1);
-      const text = { content: `Page ${n}.`, tokens: 3, hash: `${n}`, title: "", model: "none" };
-      return { ...place, ...text, n, embedding, live: false };
+    await test.platform.rag.work.run({
+      tenantId: await tenantOf(test),
+      recordId: documentId,
+      jobId,
+      isLastAttempt: false,
+      signal: new AbortController().signal,
+      logger: test.platform.logger,
+      progress: async () => undefined,
+      step: async () => undefined,
+      share: (part) => {
+        turns += 1;
+        return part();
+      },
     });
-    expect(await turnsOf(() => chunks.insert(tenantId, made, inTurn))).to.be.at.least(5);
-    expect(await turnsOf(() => chunks.makeLive(tenantId, place, CHUNKS, inTurn))).to.be.at.least(5);
+    const document = await client.get(`/rag/documents/${documentId}`);
+    expect(document.at("status")).to.equal("indexed");
+    const chunks = Number(document.at("chunks"));
+    expect(chunks).to.be.above(300);
+    expect(turns).to.be.at.least((2 * chunks) / CHUNKS_A_TURN);
   });
 });

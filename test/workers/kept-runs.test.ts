@@ -114,6 +114,19 @@ describe("runs and call logs that a tenant keeps", () => {
     expect([(await usedBy(client, "runBytes")).used, (await usedBy(client, "runs")).used]).to.deep.equal([0, 0]);
   });
 
+  it("count the results of steps that a worker made", async () => {
+    const { client } = await found("searcher");
+    const content = Array.from({ length: 1_000 }, (_, n) => `Valve ${n}.`).join(" ");
+    expect((await client.post("/rag/ingest", { content }, wait)).status).to.equal(201);
+    const steps = [{ type: "rag_query", query: "valve", topK: 20 }];
+    const workflowId = (await client.post("/workflows", { name: "Search", steps })).string("workflowId");
+    const run = await client.post(`/workflows/${workflowId}/execute`, {}, wait);
+    const output = JSON.stringify(run.at("output"));
+    expect(output).to.have.length.above(content.length);
+    // It is kept as the step's result and as that of the run.
+    expect((await usedBy(client, "runBytes")).used).to.be.within(2 * output.length, MAX_RUN_BYTES);
+  });
+
   it("do not count where their job was not accepted", async () => {
     const { store } = test.platform;
     const { tenantId, client } = await found("refused");

@@ -14,6 +14,9 @@ import { rootOf } from "../../src/tenancy/roles.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
 
+/** Least time between two batches of a job's events, in ms: many may follow a job that changes all the time. */
+const EVERY_MS = 50;
+
 const params = z.object({ id: idSchema("job") });
 
 const routes = declareRoutes({ auth: "member", tags: ["Jobs"], bodyLimit: "settings" });
@@ -60,7 +63,7 @@ export const jobRoutes = [
     async handler({ params: { id }, caller, platform, signal, header }) {
       await platform.jobs.get(caller.tenantId, id); // an unknown job is a 404, before the stream begins
       const afterId = readEventId(header("last-event-id"));
-      const events = platform.jobs.events(caller.tenantId, id, { signal, ...defined({ afterId }) });
+      const events = platform.jobs.events(caller.tenantId, id, { signal, everyMs: EVERY_MS, ...defined({ afterId }) });
       return { status: 200, events: toMessages(events), isEager: true };
     },
   }),
@@ -101,6 +104,6 @@ async function* toChangeMessages(changes: AsyncIterable<JobChanges>): AsyncGener
   }
 }
 
-async function* toMessages(events: AsyncIterable<JobEvent>): AsyncGenerator<readonly SseMessage[]> {
-  for await (const { id, type, data } of events) yield [{ id, event: type, data }];
+async function* toMessages(batches: AsyncIterable<readonly JobEvent[]>): AsyncGenerator<readonly SseMessage[]> {
+  for await (const events of batches) yield events.map(({ id, type, data }) => ({ id, event: type, data }));
 }

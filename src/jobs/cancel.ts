@@ -20,7 +20,7 @@ export type CancelDeps = {
  * @throws AppError `not_found`; `wrong_state` when the job has ended.
  */
 export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: string): Promise<JobRecord> {
-  const record = await readJob(deps.store, tenantId, jobId);
+  const record = await readJob(deps.store.find, tenantId, jobId);
   const cancelRequestedAt = new Date();
   const waiting = statesBefore("cancelled").filter((state) => state !== "running");
   const cancelled = await deps.store.change(
@@ -42,7 +42,7 @@ export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: strin
     deps.notifications.cancel(jobId);
     return requested;
   }
-  const { status } = await readJob(deps.store, tenantId, jobId);
+  const { status } = await readJob(deps.store.find, tenantId, jobId);
   if (!isFinal(status)) return cancelJob(deps, tenantId, jobId); // it changed hands in between
   throw new AppError("wrong_state", "The job has ended already.", { details: { status } });
 }

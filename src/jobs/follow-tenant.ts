@@ -8,11 +8,92 @@ const GATHER_MS = 250;
 const MAX_REPORTED = 100;
 
 /** Jobs of a tenant that have changed, as they are now; `isPartial` when more of them have. */
-export type JobChanges = { jobs: JobSummaryRecord[]; isPartial: boolean };
+export type JobChanges = { jobs: readonly JobSummaryRecord[]; isPartial: boolean };
 
-/** The changes of a tenant's jobs from now on, until the signal aborts. One that is lost with Redis is not made up for. */
-export async function* followTenant(
-  { store, notifications }: { store: Pick<JobStore, "summaries">; notifications: Notifications },
+type Deps = { store: Pick<JobStore, "summaries">; notifications: Notifications };
+
+/** What all followers of a tenant share: how many times changes were gathered, and those of the last time. */
+type Feed = {
+  followers: number;
+  count: number;
+  latest: JobChanges;
+  changed: PromiseWithResolvers<void>;
+  failure?: unknown;
+  left: AbortController;
+};
+
+/**
+ * Makes what follows the jobs of tenants. The changes are gathered and read once a process, however many follow. One that is
+ * lost with Redis is not made up for.
+ */
+export function makeFollowTenant(deps: Deps) {
+  const feeds = new Map<string, Feed>();
+
+  const close = (tenantId: string, feed: Feed) => {
+    if (feeds.get(tenantId) === feed) feeds.delete(tenantId);
+    feed.left.abort();
+  };
+  const fill = async (tenantId: string, feed: Feed) => {
+    try {
+      for await (const changes of gather(deps, tenantId, feed.left.signal)) {
+        feed.latest = changes;
+        feed.count += 1;
+        wakeFollowers(feed);
+      }
+    } catch (error) {
+      feed.failure = error;
+      close(tenantId, feed);
+      wakeFollowers(feed);
+    }
+  };
+  const open = (tenantId: string): Feed => {
+    const latest = { jobs: [], isPartial: false };
+    const feed = {
+      followers: 0,
+      count: 0,
+      latest,
+      changed: Promise.withResolvers<void>(),
+      left: new AbortController(),
+    };
+    feeds.set(tenantId, feed);
+    void fill(tenantId, feed); // it keeps its failure for the followers
+    return feed;
+  };
+  /**
+   * The changes of a tenant's jobs from now on, until the signal aborts. A follower that is too slow for some is told that it
+   * got a part of them. @throws what the read of the changes throws.
+   */
+  return async function* followTenant(tenantId: string, signal: AbortSignal): AsyncGenerator<JobChanges> {
+    const feed = feeds.get(tenantId) ?? open(tenantId);
+    const leave = () => wakeFollowers(feed);
+    signal.addEventListener("abort", leave, { once: true });
+    feed.followers += 1;
+    try {
+      for (let seen = feed.count; ; ) {
+        while (feed.count === seen && feed.failure === undefined && !signal.aborted) await feed.changed.promise;
+        if (signal.aborted) return;
+        if (feed.failure !== undefined) throw feed.failure;
+        const { count, latest } = feed;
+        const isBehind = count > seen + 1;
+        seen = count;
+        yield isBehind ? { ...latest, isPartial: true } : latest;
+      }
+    } finally {
+      signal.removeEventListener("abort", leave);
+      feed.followers -= 1;
+      if (feed.followers === 0) close(tenantId, feed);
+    }
+  };
+}
+
+function wakeFollowers(feed: Feed): void {
+  feed.changed.resolve();
+  feed.changed = Promise.withResolvers<void>();
+}
+
+/** The changes of a tenant's jobs, gathered from time to time, until the signal aborts. */
+async function* gather(
+  { store, notifications }: Deps,
   tenantId: string,
   signal: AbortSignal,
 ): AsyncGenerator<JobChanges> {

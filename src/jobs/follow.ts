@@ -9,7 +9,8 @@ import type { Notifications } from "./notify.ts";
 /** An announcement may be lost with Redis; the record is read anyway after this time, in ms. */
 const POLL_MS = 2_000;
 
-export type FollowDeps = { store: JobStore; notifications: Notifications };
+/** `read`: the record of a job; null when it is not there. Many may follow one job, so it should be shared. */
+export type FollowDeps = { read: JobStore["find"]; notifications: Notifications };
 
 export type WaitOptions = {
   /** How long to wait at most, in ms; without it until the signal aborts. */
@@ -36,7 +37,7 @@ export async function waitForJob(
   const changes = await watchJob(deps.notifications, tenantId, jobId);
   try {
     for (;;) {
-      const record = await readJob(deps.store, tenantId, jobId);
+      const record = await readJob(deps.read, tenantId, jobId);
       const leftMs = deadline - performance.now();
       if (isFinal(record.status) || leftMs <= 0 || (await isEnough?.(record))) return record;
       await changes.next(Math.min(leftMs, POLL_MS), signal);
@@ -50,32 +51,40 @@ export async function waitForJob(
   }
 }
 
+export type FollowOptions = {
+  /** The last event that the follower has seen. */
+  afterId?: number;
+  /** Least time between two looks at the record, in ms: what comes meanwhile is together in the next batch. */
+  everyMs?: number;
+  signal: AbortSignal;
+};
+
 /** Each `step` after `afterId`, the latest `progress` at each look at the record, and at last `end` with the view. */
 export async function* followJob(
   deps: FollowDeps,
   tenantId: string,
   jobId: string,
-  options: { afterId?: number; signal: AbortSignal },
-): AsyncGenerator<JobEvent> {
-  let lastId = options.afterId ?? -1;
+  { afterId = -1, everyMs = 0, signal }: FollowOptions,
+): AsyncGenerator<readonly JobEvent[]> {
+  let lastId = afterId;
   const changes = await watchJob(deps.notifications, tenantId, jobId);
   try {
-    while (!options.signal.aborted) {
-      const record = await readJob(deps.store, tenantId, jobId);
-      for (const { id, data } of record.steps ?? []) {
-        if (id <= lastId) continue;
-        lastId = id;
-        yield { id, type: "step", data };
-      }
+    while (!signal.aborted) {
+      const notBefore = performance.now() + everyMs;
+      const record = await readJob(deps.read, tenantId, jobId);
+      const steps = (record.steps ?? []).filter(({ id }) => id > lastId);
+      const events: JobEvent[] = steps.map(({ id, data }) => ({ id, type: "step", data }));
       if (isFinal(record.status)) {
-        yield { id: record.lastEventId, type: "end", data: toJobView(record) };
+        yield [...events, { id: record.lastEventId, type: "end", data: toJobView(record) }];
         return;
       }
-      if (record.lastEventId > lastId) {
-        lastId = record.lastEventId;
-        yield { id: lastId, type: "progress", data: { status: record.status, ...record.progress } };
-      }
-      await changes.next(POLL_MS, options.signal);
+      if (record.lastEventId > (steps.at(-1)?.id ?? lastId))
+        events.push({ id: record.lastEventId, type: "progress", data: { status: record.status, ...record.progress } });
+      lastId = events.at(-1)?.id ?? lastId;
+      if (events.length > 0) yield events;
+      await changes.next(POLL_MS, signal);
+      const waitMs = notBefore - performance.now();
+      if (waitMs > 0) await delay(waitMs, undefined, { signal }).catch(() => undefined); // the follower leaves
     }
   } finally {
     changes.stop();
@@ -83,8 +92,8 @@ export async function* followJob(
 }
 
 /** @throws AppError `not_found`. */
-export async function readJob(store: JobStore, tenantId: string, jobId: string): Promise<JobRecord> {
-  const record = await store.find(tenantId, jobId);
+export async function readJob(read: JobStore["find"], tenantId: string, jobId: string): Promise<JobRecord> {
+  const record = await read(tenantId, jobId);
   if (!record) throw notFound("job");
   return record;
 }

@@ -2,6 +2,7 @@ import type { Config } from "../config.ts";
 import type { Logger } from "../logger.ts";
 import type { JobMetrics } from "../metrics/job-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
+import { shareReads } from "../share-reads.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { inSpan } from "../tracing.ts";
@@ -9,8 +10,8 @@ import { makeBacklog } from "./backlog.ts";
 import { cancelJob } from "./cancel.ts";
 import { makeClaims } from "./claim.ts";
 import { makeExternalJobs } from "./external-jobs.ts";
-import { followJob, readJob, type WaitOptions, waitForJob, watchJob } from "./follow.ts";
-import { followTenant } from "./follow-tenant.ts";
+import { type FollowOptions, followJob, readJob, type WaitOptions, waitForJob, watchJob } from "./follow.ts";
+import { makeFollowTenant } from "./follow-tenant.ts";
 import { makeHeartbeats } from "./heartbeats.ts";
 import { makeJobTurns } from "./job-turns.ts";
 import { measureClaims } from "./measure-claims.ts";
@@ -41,6 +42,7 @@ export function makeJobs(deps: {
   const notifications = makeNotifications(redis, onError);
   const rejections = makeRejections(store, onError);
   const countBefore = makeBacklog(store, onError);
+  const read = shareReads(store.find);
   const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed), metrics);
   const cancel = (tenantId: string, jobId: string) =>
     cancelJob({ store, queues, notifications, onError }, tenantId, jobId);
@@ -59,7 +61,7 @@ export function makeJobs(deps: {
     /** Runs what accepts or cancels a job; see `makeJobTurns`. */
     inTurn: makeJobTurns(),
     /** @throws AppError `not_found`. */
-    get: (tenantId: string, jobId: string) => readJob(store, tenantId, jobId),
+    get: (tenantId: string, jobId: string) => readJob(read, tenantId, jobId),
     /** As `get`, with null for a job that is not there. */
     find: store.find,
     /** The tenant's jobs, newest first. */
@@ -68,14 +70,14 @@ export function makeJobs(deps: {
     statesOf: store.statesOf,
     /** Waits until a job has ended, and returns its record as it is then. @throws AppError `not_found`; the signal's reason. */
     wait: (tenantId: string, jobId: string, options: WaitOptions) =>
-      waitForJob({ store, notifications, cancel }, tenantId, jobId, options),
+      waitForJob({ read, notifications, cancel }, tenantId, jobId, options),
     /** See `cancelJob`. @throws AppError `not_found`; `wrong_state` when the job has ended. */
     cancel,
     /** See `followJob`. */
-    events: (tenantId: string, jobId: string, options: { afterId?: number; signal: AbortSignal }) =>
-      followJob({ store, notifications }, tenantId, jobId, options),
-    /** See `followTenant`. */
-    changes: (tenantId: string, signal: AbortSignal) => followTenant({ store, notifications }, tenantId, signal),
+    events: (tenantId: string, jobId: string, options: FollowOptions) =>
+      followJob({ read, notifications }, tenantId, jobId, options),
+    /** The changes of a tenant's jobs; see `makeFollowTenant`. */
+    changes: makeFollowTenant({ store, notifications }),
     /** The changes of a job; see `watchJob`. */
     watch: (tenantId: string, jobId: string) => watchJob(notifications, tenantId, jobId),
     /** Lets a suspended job continue; false when it is not suspended. */

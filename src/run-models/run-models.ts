@@ -144,7 +144,7 @@ async function* follow(
   const timer = setTimeout(() => overdue.abort(tooLong(job, waitMs)), waitMs);
   const until = AbortSignal.any([signal, overdue.signal]);
   try {
-    yield* jobs.events(tenantId, job._id, { signal: until });
+    for await (const events of jobs.events(tenantId, job._id, { signal: until })) yield* events;
     until.throwIfAborted();
   } catch (error) {
     // A caller that leaves may come back for the run; one that cancels wants no more of it.

@@ -136,7 +136,13 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
           ...defined({ spent: outcome.spent, startedAt: outcome.startedAt }),
         }),
   };
-  const kept = await deps.store.workflowRuns.addStep(record);
+  const keep = () => deps.store.workflowRuns.addStep(record);
+  // Steps that take no time would fill the store with one tenant's results. What a step did is recorded whether or not the
+  // run's turn comes before it is stopped.
+  const kept = await context.share(keep).catch((error: unknown) => {
+    if (!context.signal.aborted) throw error;
+    return keep();
+  });
   if (!kept) throw new AppError("unavailable", "Another worker has this run.", { retryable: true });
   progress.add(kept);
   await context.step({ event: "step", id, path, type: step.type, status: kept.status });

@@ -56,14 +56,35 @@ export const answerAttacks: readonly Attack[] = [
   },
   {
     name: "open-streams",
-    about: "as many streams of the events of a running job as one key can open",
+    about: "as many streams as one key can open of the events of a job of 150 steps, one job after the other",
     async run({ member, signal }) {
-      const steps = [{ type: "human_approval", assigneeRole: "admin", timeoutMs: 3_600_000 }];
-      const made = await member.call("POST", "/workflows", { json: { name: "waits", steps } });
+      const step = { type: "condition", expression: "true", then: [] };
+      const steps = Array.from({ length: 150 }, () => step);
+      const made = await member.call("POST", "/workflows", { json: { name: "steps", steps } });
       const path = `/workflows/${idOf(made, "workflowId")}/execute`;
-      const run = await member.call("POST", path, { json: { input: {} }, headers: { prefer: "respond-async" } });
-      const jobId = idOf(run, "jobId");
-      await flood(signal, 150, () => member.call("GET", `/jobs/${jobId}/events`));
+      const json = { input: { text: "word ".repeat(20_000) } };
+      await flood(signal, 1, async () => {
+        const run = await member.call("POST", path, { json, headers: { prefer: "respond-async" } });
+        if (run.status !== 202) return run;
+        const follow = () => member.call("GET", `/jobs/${idOf(run, "jobId")}/events`);
+        await Promise.all(Array.from({ length: 95 }, follow));
+        return run;
+      });
+    },
+  },
+  {
+    name: "watched-tenant",
+    about: "as many streams as one key can open of all jobs of a tenant, which has many runs of 150 steps",
+    async run({ member, signal }) {
+      const step = { type: "condition", expression: "true", then: [] };
+      const steps = Array.from({ length: 150 }, () => step);
+      const made = await member.call("POST", "/workflows", { json: { name: "steps", steps } });
+      const path = `/workflows/${idOf(made, "workflowId")}/execute`;
+      const watching = flood(signal, 90, () => member.call("GET", "/jobs/events"));
+      await flood(signal, 8, () =>
+        member.call("POST", path, { json: { input: {} }, headers: { prefer: "respond-async" } }),
+      );
+      await watching;
     },
   },
   {

@@ -3,12 +3,12 @@ import { type Attack, flood, idOf } from "../attack.ts";
 /** Attacks by the number of calls, and by what each leaves behind. */
 export const floodAttacks: readonly Attack[] = [
   {
-    name: "tiny-documents",
-    about: "as many tiny documents as the rate allows",
+    name: "many-documents",
+    about: "as many documents of 200 kB as the rate allows",
     run: ({ member, signal }) =>
       flood(signal, 32, (turn) =>
         member.call("POST", "/rag/ingest", {
-          json: { content: `Document ${turn}.` },
+          json: { content: `Sentence of document ${turn}. `.repeat(7_000) },
           headers: { prefer: "respond-async" },
         }),
       ),
@@ -41,15 +41,15 @@ export const floodAttacks: readonly Attack[] = [
   },
   {
     name: "long-addresses",
-    about: "paths and query strings of 7 kB that lead nowhere",
+    about: "paths and query strings of 14 kB that lead nowhere, in 512 lanes",
     run: ({ member, signal }) =>
-      flood(signal, 32, (turn) => member.call("GET", `/jobs/${"a/".repeat(3_000)}${turn}?x=${"%20".repeat(300)}`)),
+      flood(signal, 512, (turn) => member.call("GET", `/jobs/${"a/".repeat(5_000)}${turn}?x=${"%20".repeat(1_300)}`)),
   },
   {
     name: "aborted-chats",
     about: "streams of chats that are cut after their first byte",
     run: ({ url, memberKey, signal }) =>
-      flood(signal, 16, async () => {
+      flood(signal, 128, async () => {
         const cut = new AbortController();
         const stop = () => cut.abort();
         signal.addEventListener("abort", stop, { once: true });
@@ -84,7 +84,7 @@ export const floodAttacks: readonly Attack[] = [
     name: "wrong-keys",
     about: "calls with a new key each time, of the right form",
     run: ({ anonymous, signal }) =>
-      flood(signal, 128, (turn) =>
+      flood(signal, 512, (turn) =>
         anonymous.call("GET", "/jobs", { headers: { authorization: `Bearer sk_${String(turn).padStart(32, "0")}` } }),
       ),
   },

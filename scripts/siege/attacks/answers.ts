@@ -58,6 +58,7 @@ export const answerAttacks: readonly Attack[] = [
     name: "open-streams",
     about: "as many streams as one key can open of the events of a job of 150 steps, one job after the other",
     async run({ member, signal }) {
+      // biome-ignore lint/suspicious/noThenProperty: the interface names it so, and it is no function
       const step = { type: "condition", expression: "true", then: [] };
       const steps = Array.from({ length: 150 }, () => step);
       const made = await member.call("POST", "/workflows", { json: { name: "steps", steps } });
@@ -76,6 +77,7 @@ export const answerAttacks: readonly Attack[] = [
     name: "watched-tenant",
     about: "as many streams as one key can open of all jobs of a tenant, which has many runs of 150 steps",
     async run({ member, signal }) {
+      // biome-ignore lint/suspicious/noThenProperty: the interface names it so, and it is no function
       const step = { type: "condition", expression: "true", then: [] };
       const steps = Array.from({ length: 150 }, () => step);
       const made = await member.call("POST", "/workflows", { json: { name: "steps", steps } });

@@ -1,3 +1,5 @@
+import { setImmediate as endOfTurn } from "node:timers/promises";
+
 /**
  * Makes many reads of one record at a time few. All that ask in one turn of the event loop share a read; those that ask while
  * it is under way share the next one, which begins when it has ended. So each caller gets the record as it was after it asked.
@@ -21,11 +23,12 @@ export function shareReads<T>(read: (tenantId: string, id: string) => Promise<T>
   };
   return (tenantId: string, id: string): Promise<T> => {
     const key = `${tenantId}:${id}`;
-    const shared = next.get(key) ?? begin(key, tenantId, id);
-    next.set(key, shared);
-    return shared;
+    const joined = next.get(key);
+    if (joined) return joined;
+    const begun = begin(key, tenantId, id);
+    next.set(key, begun);
+    return begun;
   };
 }
 
 const noop = () => undefined;
-const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -60,8 +60,8 @@ export function makeFollowTenant(deps: Deps) {
     return feed;
   };
   /**
-   * The changes of a tenant's jobs from now on, until the signal aborts. A follower that is too slow for some is told that it
-   * got a part of them. @throws what the read of the changes throws.
+   * The changes of a tenant's jobs from now on, until the signal aborts. A follower that is too slow for some gets
+   * the latest, as a part. @throws what the read of the changes throws.
    */
   return async function* followTenant(tenantId: string, signal: AbortSignal): AsyncGenerator<JobChanges> {
     const feed = feeds.get(tenantId) ?? open(tenantId);

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as endOfTurn } from "node:timers/promises";
 
 /** How many items one write brings at most, and how long after the begin of one write the next one begins at the earliest, in ms. */
 type GatherLimits = { most: number; everyMs: number };
@@ -15,7 +15,7 @@ export function gatherWrites<T>(writeAll: (items: readonly T[]) => Promise<unkno
   const write = async (items: readonly T[]) => {
     await isFree;
     const waitMs = notBefore - performance.now();
-    await (waitMs > 0 ? delay(waitMs) : endOfTurn());
+    await (waitMs > 0 ? delay(waitMs) : endOfTurn()); // what comes at the same time is written together
     notBefore = performance.now() + everyMs;
     if (group?.items === items) group = undefined;
     await writeAll(items);
@@ -32,6 +32,3 @@ export function gatherWrites<T>(writeAll: (items: readonly T[]) => Promise<unkno
     return group.written; // one promise for all of a group: another one for each item costs as much as the item
   };
 }
-
-/** When what is ready to run has run, so that what comes at the same time is written together. */
-const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

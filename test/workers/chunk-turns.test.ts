@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
+import { workContext } from "../support/work-context.ts";
 
 /** Most chunks that one turn may write or show: some milliseconds of the embedded store. */
 const CHUNKS_A_TURN = 20;
@@ -20,20 +21,12 @@ describe("the chunks of a large document", () => {
     const accepted = await client.post("/rag/ingest", { content }, { headers: { prefer: "respond-async" } });
     const [documentId, jobId] = [accepted.string("documentId"), accepted.string("jobId")];
     let turns = 0;
-    await test.platform.rag.work.run({
-      tenantId: await tenantOf(test),
-      recordId: documentId,
-      jobId,
-      isLastAttempt: false,
-      signal: new AbortController().signal,
-      logger: test.platform.logger,
-      progress: async () => undefined,
-      step: async () => undefined,
-      share: (part) => {
-        turns += 1;
-        return part();
-      },
-    });
+    const share = <T>(part: () => Promise<T>) => {
+      turns += 1;
+      return part();
+    };
+    const tenantId = await tenantOf(test);
+    await test.platform.rag.work.run(workContext(test, { tenantId, recordId: documentId, jobId, share }));
     const document = await client.get(`/rag/documents/${documentId}`);
     expect(document.at("status")).to.equal("indexed");
     const chunks = Number(document.at("chunks"));

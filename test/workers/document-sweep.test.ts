@@ -5,6 +5,7 @@ import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
+import { workContext } from "../support/work-context.ts";
 
 /** No worker runs here: what one would leave behind by dying is made by hand, and the sweep is asked to look at once. */
 describe("sweep of documents", () => {
@@ -24,17 +25,7 @@ describe("sweep of documents", () => {
     return { documentId: accepted.string("documentId"), jobId: accepted.string("jobId") };
   };
   const index = ({ documentId, jobId }: { documentId: string; jobId: string }) =>
-    test.platform.rag.work.run({
-      tenantId,
-      recordId: documentId,
-      jobId,
-      isLastAttempt: true,
-      signal: new AbortController().signal,
-      logger: test.platform.logger,
-      progress: async () => undefined,
-      step: async () => undefined,
-      share: (part) => part(),
-    });
+    test.platform.rag.work.run(workContext(test, { tenantId, recordId: documentId, jobId, isLastAttempt: true }));
   const sweep = (olderThanMs: number) => sweepWorks(test.platform.jobs, test.platform.works, olderThanMs);
   const stateOf = async (documentId: string) => (await client.get(`/rag/documents/${documentId}`)).at("status");
   const chunksOf = (documentId: string, version: number) =>

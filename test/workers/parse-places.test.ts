@@ -5,6 +5,7 @@ import type { Store } from "../../src/store/store.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
+import { workContext } from "../support/work-context.ts";
 
 /** A tenant has two processes that parse at a time: after so many attempts that kept theirs, none would be left. */
 const ATTEMPTS = 3;
@@ -59,18 +60,7 @@ describe("the places of a tenant's parsing processes", () => {
       accepted.string("jobId"),
       await tenantOf(test),
     ];
-    const index = () =>
-      rag.work.run({
-        tenantId,
-        recordId: documentId,
-        jobId,
-        isLastAttempt: false,
-        signal: new AbortController().signal,
-        logger: test.platform.logger,
-        progress: async () => undefined,
-        step: async () => undefined,
-        share: (part) => part(),
-      });
+    const index = () => rag.work.run(workContext(test, { tenantId, recordId: documentId, jobId }));
     for (const call of calls) {
       failing = call;
       failures = 0;

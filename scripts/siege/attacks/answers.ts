@@ -1,4 +1,4 @@
-import { type Attack, CACHE_BYTES_PER_TENANT, flood, idOf } from "../attack.ts";
+import { type Attack, CACHE_BYTES_PER_TENANT, type Client, flood, idOf } from "../attack.ts";
 
 const LARGE_STEPS = 4;
 
@@ -6,6 +6,16 @@ const LARGE_STEPS = 4;
 const CACHED = { fields: 24, questionLength: 10_000 };
 /** Every fourth answer is kept in the store for repeats of the call, the others in the cache in Redis. */
 const REPEATABLE_EVERY = 4;
+
+/** Makes a workflow of 150 steps that take no time. The result runs it with a text, and waits for no end. */
+async function makeManySteps(member: Client) {
+  // biome-ignore lint/suspicious/noThenProperty: the interface names it so, and it is no function
+  const steps = Array.from({ length: 150 }, () => ({ type: "condition", expression: "true", then: [] }));
+  const made = await member.call("POST", "/workflows", { json: { name: "steps", steps } });
+  const path = `/workflows/${idOf(made, "workflowId")}/execute`;
+  const headers = { prefer: "respond-async" };
+  return (text: string) => member.call("POST", path, { json: { input: { text } }, headers });
+}
 
 /** Attacks by what the product is made to answer, or to keep. */
 export const answerAttacks: readonly Attack[] = [
@@ -58,14 +68,9 @@ export const answerAttacks: readonly Attack[] = [
     name: "open-streams",
     about: "as many streams as one key can open of the events of a job of 150 steps, one job after the other",
     async run({ member, signal }) {
-      // biome-ignore lint/suspicious/noThenProperty: the interface names it so, and it is no function
-      const step = { type: "condition", expression: "true", then: [] };
-      const steps = Array.from({ length: 150 }, () => step);
-      const made = await member.call("POST", "/workflows", { json: { name: "steps", steps } });
-      const path = `/workflows/${idOf(made, "workflowId")}/execute`;
-      const json = { input: { text: "word ".repeat(20_000) } };
+      const run150Steps = await makeManySteps(member);
       await flood(signal, 1, async () => {
-        const run = await member.call("POST", path, { json, headers: { prefer: "respond-async" } });
+        const run = await run150Steps("word ".repeat(20_000));
         if (run.status !== 202) return run;
         const follow = () => member.call("GET", `/jobs/${idOf(run, "jobId")}/events`);
         await Promise.all(Array.from({ length: 95 }, follow));
@@ -77,16 +82,11 @@ export const answerAttacks: readonly Attack[] = [
     name: "watched-tenant",
     about: "as many streams as one key can open of all jobs of a tenant, which has many runs of 150 steps",
     async run({ member, signal }) {
-      // biome-ignore lint/suspicious/noThenProperty: the interface names it so, and it is no function
-      const step = { type: "condition", expression: "true", then: [] };
-      const steps = Array.from({ length: 150 }, () => step);
-      const made = await member.call("POST", "/workflows", { json: { name: "steps", steps } });
-      const path = `/workflows/${idOf(made, "workflowId")}/execute`;
-      const watching = flood(signal, 90, () => member.call("GET", "/jobs/events"));
-      await flood(signal, 8, () =>
-        member.call("POST", path, { json: { input: {} }, headers: { prefer: "respond-async" } }),
-      );
-      await watching;
+      const run150Steps = await makeManySteps(member);
+      await Promise.all([
+        flood(signal, 90, () => member.call("GET", "/jobs/events")),
+        flood(signal, 8, () => run150Steps("")),
+      ]);
     },
   },
   {

@@ -1,0 +1,105 @@
+import { expect } from "chai";
+import { followJob } from "../../src/jobs/follow.ts";
+import { makeFollowTenant } from "../../src/jobs/follow-tenant.ts";
+import type { JobEvent } from "../../src/jobs/job-view.ts";
+import { shareReads } from "../../src/share-reads.ts";
+import { makeClient } from "../support/http-client.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+const FOLLOWERS = 20;
+
+/** What the next batch of a follower says. */
+async function shownNext(events: ReturnType<typeof followJob>): Promise<unknown[]> {
+  const { value } = await events.next();
+  return (value ?? []).map(({ data }: JobEvent) => data);
+}
+
+/** No worker runs here: the test changes the job, and counts what its followers read. */
+describe("followers of jobs", () => {
+  let test: TestPlatform;
+  let tenantId: string;
+  let jobId: string;
+  before(async () => {
+    test = await startPlatform({ workers: false });
+    tenantId = await tenantOf(test);
+  });
+  beforeEach(async () => {
+    const client = makeClient({ url: test.url, key: test.keys.member });
+    const content = `Line of ${performance.now()}.`;
+    const accepted = await client.post("/rag/ingest", { content }, { headers: { prefer: "respond-async" } });
+    jobId = accepted.string("jobId");
+  });
+  after(() => test.close());
+
+  const change = async (n: number) => {
+    const { store, jobs } = test.platform;
+    await store.jobs.addStep({ jobId, from: ["queued"] }, { n });
+    jobs.notifications.changed({ tenantId, _id: jobId });
+  };
+
+  it("share the reads of a job", async () => {
+    const { store, jobs } = test.platform;
+    let reads = 0;
+    const read = shareReads((...given: [string, string]) => {
+      reads += 1;
+      return store.jobs.find(...given);
+    });
+    const leave = new AbortController();
+    const { signal } = leave;
+    const follow = () => followJob({ read, notifications: jobs.notifications }, tenantId, jobId, { signal });
+    const followers = Array.from({ length: FOLLOWERS }, follow);
+    const next = () => Promise.all(followers.map(shownNext));
+    await change(1);
+    expect(await next()).to.deep.equal(followers.map(() => [{ n: 1 }]));
+    const second = next();
+    await change(2);
+    expect(await second).to.deep.equal(followers.map(() => [{ n: 2 }]));
+    expect(reads).to.be.below(FOLLOWERS);
+    leave.abort();
+  });
+
+  it("get what comes within a moment as one batch", async () => {
+    const { store, jobs } = test.platform;
+    const leave = new AbortController();
+    const deps = { read: store.jobs.find, notifications: jobs.notifications };
+    await change(1);
+    const events = followJob(deps, tenantId, jobId, { everyMs: 400, signal: leave.signal });
+    expect(await shownNext(events)).to.deep.equal([{ n: 1 }]);
+    const second = shownNext(events);
+    for (const n of [2, 3, 4]) {
+      await change(n);
+      await store.jobs.find(tenantId, jobId); // time in which a follower without a pause would read
+    }
+    expect(await second).to.deep.equal([{ n: 2 }, { n: 3 }, { n: 4 }]);
+    leave.abort();
+  });
+
+  it("of a tenant share one gathering, and one that is late gets a part", async () => {
+    const { store, jobs } = test.platform;
+    let reads = 0;
+    const summaries: typeof store.jobs.summaries = (...given) => {
+      reads += 1;
+      return store.jobs.summaries(...given);
+    };
+    const followTenant = makeFollowTenant({ store: { summaries }, notifications: jobs.notifications });
+    const leave = new AbortController();
+    const followers = Array.from({ length: FOLLOWERS }, () => followTenant(tenantId, leave.signal));
+    const next = (some: typeof followers) => Promise.all(some.map((changes) => changes.next()));
+    const idsAndParts = (got: Awaited<ReturnType<typeof next>>) =>
+      got.map(({ value }) => [value?.jobs.map(({ _id }: { _id: string }) => _id), value?.isPartial]);
+    // Again and again: the first change may come before the subscription.
+    const until = async <T>(asked: Promise<T>): Promise<T> => {
+      const changing = setInterval(() => jobs.notifications.changed({ tenantId, _id: jobId }), 20);
+      return asked.finally(() => clearInterval(changing));
+    };
+    const all = idsAndParts(await until(next(followers)));
+    expect(all).to.deep.equal(followers.map(() => [[jobId], false]));
+    expect(reads).to.equal(1);
+    const [late, ...quick] = followers;
+    for (let turn = 0; turn < 2; turn += 1) await until(next(quick));
+    expect(idsAndParts(await next(late ? [late] : []))).to.deep.equal([[[jobId], true]]);
+    leave.abort();
+    expect((await next(followers)).every(({ done }) => done)).to.equal(true);
+  });
+});

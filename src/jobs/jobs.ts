@@ -42,7 +42,7 @@ export function makeJobs(deps: {
   const notifications = makeNotifications(redis, onError);
   const rejections = makeRejections(store, onError);
   const countBefore = makeBacklog(store, onError);
-  const read = shareReads(store.find);
+  const read = shareReads((tenantId, jobId) => store.find(tenantId, jobId));
   const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed), metrics);
   const cancel = (tenantId: string, jobId: string) =>
     cancelJob({ store, queues, notifications, onError }, tenantId, jobId);

@@ -139,13 +139,17 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
   const keep = () => deps.store.workflowRuns.addStep(record);
   // Steps that take no time would fill the store with one tenant's results. What a step did is recorded whether or not the
   // run's turn comes before it is stopped.
-  const kept = await context.share(keep).catch((error: unknown) => {
-    if (!context.signal.aborted) throw error;
-    return keep();
+  const recording = context.share(async () => {
+    const kept = await keep();
+    if (kept) await context.step({ event: "step", id, path, type: step.type, status: kept.status });
+    return kept;
+  });
+  const kept = await recording.catch(async (error: unknown) => {
+    if (context.signal.aborted) await keep();
+    throw error;
   });
   if (!kept) throw new AppError("unavailable", "Another worker has this run.", { retryable: true });
   progress.add(kept);
-  await context.step({ event: "step", id, path, type: step.type, status: kept.status });
   return kept;
 }
 

@@ -13,6 +13,7 @@ import { mapPage } from "../../src/store/page.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
+import { formatSseMessage } from "../sse.ts";
 
 /** Least time between two batches of a job's events, in ms: many may follow a job that changes all the time. */
 const EVERY_MS = 50;
@@ -97,10 +98,22 @@ function readEventId(header: string | undefined): number | undefined {
   return header !== undefined && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
 }
 
-async function* toChangeMessages(changes: AsyncIterable<JobChanges>): AsyncGenerator<readonly SseMessage[]> {
+/** What followers of a tenant are sent of changes that they share: written once, however many follow. */
+const written = new WeakMap<JobChanges["jobs"], Buffer>();
+
+function writeJobs(jobs: JobChanges["jobs"]): Buffer {
+  const known = written.get(jobs);
+  if (known) return known;
+  const text = jobs.map((job) => formatSseMessage({ event: "job", data: toJobSummary(job) })).join("");
+  const bytes = Buffer.from(text);
+  written.set(jobs, bytes);
+  return bytes;
+}
+
+async function* toChangeMessages(changes: AsyncIterable<JobChanges>): AsyncGenerator<readonly SseMessage[] | Buffer> {
   for await (const { jobs, isPartial } of changes) {
-    const reported = jobs.map((job) => ({ event: "job", data: toJobSummary(job) }));
-    yield isPartial ? [...reported, { event: "refresh", data: {} }] : reported;
+    yield writeJobs(jobs);
+    if (isPartial) yield [{ event: "refresh", data: {} }];
   }
 }
 

@@ -2,8 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { JobStore, JobSummaryRecord } from "../store/job-store.ts";
 import type { Notifications } from "./notify.ts";
 
-/** Changes of a tenant's jobs are gathered for this time, in ms, so that a busy tenant costs a few reads a second. */
+/**
+ * Changes of a tenant's jobs are gathered for this time, in ms, so that a busy tenant costs a few reads a second; beyond some
+ * followers in proportion longer, up to a limit, since each of them is sent every change.
+ */
 const GATHER_MS = 250;
+const MANY_FOLLOWERS = 8;
+const MAX_GATHER_MS = 2_000;
 /** Jobs that are reported of one gathering; a follower that misses some reads the list. */
 const MAX_REPORTED = 100;
 
@@ -35,7 +40,11 @@ export function makeFollowTenant(deps: Deps) {
   };
   const fill = async (tenantId: string, feed: Feed) => {
     try {
-      for await (const changes of gather(deps, tenantId, feed.left.signal)) {
+      for await (const changes of gather(
+        deps,
+        { tenantId, waitMs: () => gatherMs(feed.followers) },
+        feed.left.signal,
+      )) {
         feed.latest = changes;
         feed.count += 1;
         wakeFollowers(feed);
@@ -91,10 +100,15 @@ function wakeFollowers(feed: Feed): void {
   feed.changed = Promise.withResolvers<void>();
 }
 
+/** How long changes are gathered for this many followers, in ms. */
+function gatherMs(followers: number): number {
+  return Math.min(GATHER_MS * Math.max(1, followers / MANY_FOLLOWERS), MAX_GATHER_MS);
+}
+
 /** The changes of a tenant's jobs, gathered from time to time, until the signal aborts. */
 async function* gather(
   { store, notifications }: Deps,
-  tenantId: string,
+  { tenantId, waitMs }: { tenantId: string; waitMs(): number },
   signal: AbortSignal,
 ): AsyncGenerator<JobChanges> {
   let changed = new Set<string>();
@@ -114,7 +128,7 @@ async function* gather(
         wake = change.resolve;
         await change.promise;
       }
-      await delay(GATHER_MS, undefined, { signal }).catch(() => undefined);
+      await delay(waitMs(), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       const gathered = { ids: [...changed], isPartial };
       changed = new Set();

@@ -8,6 +8,8 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
 const FOLLOWERS = 20;
+/** Least time for which the changes for so many are gathered, in ms; those for a few in less than half of it. */
+const MANY_GATHER_MS = 600;
 
 /** What the next batch of a follower says. */
 async function shownNext(events: ReturnType<typeof followJob>): Promise<unknown[]> {
@@ -96,6 +98,9 @@ describe("followers of jobs", () => {
     const all = idsAndParts(await until(next(followers)));
     expect(all).to.deep.equal(followers.map(() => [[jobId], false]));
     expect(reads).to.equal(1);
+    const asked = performance.now();
+    await until(next(followers));
+    expect(performance.now() - asked, "ms for twenty followers, which are many").to.be.at.least(MANY_GATHER_MS);
     const [late, ...quick] = followers;
     for (let turn = 0; turn < 2; turn += 1) await until(next(quick));
     expect(idsAndParts(await next(late ? [late] : []))).to.deep.equal([[[jobId], true]]);

@@ -32,6 +32,8 @@ export type ShellDeps = {
   running: RunningJobs;
   leaseMs: number;
   pace: Pace;
+  /** Aborts when the process is to take no more jobs. */
+  closing: AbortController;
   /** How a job runs that is suspected to end its process; without it, such a job runs as any other. */
   runAlone?: RunAlone;
   /** Jobs that run so now. */

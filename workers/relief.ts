@@ -1,10 +1,12 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { DelayedError, type Job, type Queue, type Worker } from "bullmq";
 import { keepDoing } from "../src/keep-doing.ts";
 
 /** A job that has run this long is slow, in ms. */
 const SLOW_MS = 300;
-/** How often the slots are checked, in ms. */
+/** How often the slots are checked, in ms; and how often the queue, while one tenant's slow jobs take them. */
 const CHECK_EVERY_MS = 100;
+const LOOK_EVERY_MS = 20;
 /** Waiting jobs that are looked at for another tenant's. */
 const HEADS = 20;
 /** How long a job is put back whose tenant has its share already, in ms. */
@@ -45,14 +47,20 @@ export function makeRelief(options: {
     await job.moveToDelayed(Date.now() + PUT_BACK_MS, token);
     throw new DelayedError();
   };
-  const check = async () => {
-    const blockers = blockersOf([...running.values()], primary.concurrency);
-    const heads = blockers.size === 0 ? [] : await options.queue.getPrioritized(0, HEADS - 1);
-    if (!heads.some((job) => !blockers.has(tenantOf(job)))) return void (await second?.pause(true));
+  const takeOthers = async () => {
     if (second?.isRunning() && !second.isPaused()) return;
     if (second) return second.resume();
     second = options.makeWorker(processOthers);
     void second.run().catch(options.onError);
+  };
+  const check = async (signal: AbortSignal) => {
+    for (; !signal.aborted; await delay(LOOK_EVERY_MS, undefined, { ref: false })) {
+      const blockers = blockersOf([...running.values()], primary.concurrency);
+      const heads = blockers.size === 0 ? [] : await options.queue.getPrioritized(0, HEADS - 1);
+      if (heads.some((job) => !blockers.has(tenantOf(job)))) await takeOthers();
+      else await second?.pause(true);
+      if (blockers.size === 0) return;
+    }
   };
   const checking = keepDoing(check, { everyMs: CHECK_EVERY_MS, onError: options.onError });
 

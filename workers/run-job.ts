@@ -35,12 +35,17 @@ export function makeProcessor(deps: ShellDeps, queue: QueueDefinition) {
       await job.moveToDelayed(at, token);
       throw new DelayedError();
     };
+    const { tenantId } = job.data as { tenantId?: string }; // an invalid payload is reported below
+    const leave = await deps.pace.enterJob(tenantId ?? "", queue.name, deps.closing.signal).catch(() => undefined);
+    if (!leave) return lookAgainAt(Date.now()); // another process begins it
     try {
       return await processJob(deps, { queue, job, lookAgainAt });
     } catch (error) {
       if (!isStoreFailure(error)) throw error;
       deps.platform.logger.warn({ err: error, jobId: job.id }, "the store takes no writes; the job is looked at again");
-      return lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
+      return await lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
+    } finally {
+      leave();
     }
   };
 }

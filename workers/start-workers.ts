@@ -56,6 +56,7 @@ export async function startWorkers(platform: Platform, options: WorkersOptions) 
     /** Takes no more jobs, lets running ones end within the grace, then stops the rest and gives them back. */
     async close(): Promise<void> {
       stopCancels();
+      deps.closing.abort();
       for (const one of adapted) one.stop();
       let timer = setTimeout(stopRunning, options.shutdownGraceMs);
       function stopRunning() {
@@ -83,6 +84,7 @@ function makeShell(
     running: new Map(),
     leaseMs: platform.config.jobs.leaseMs,
     pace: makePace(),
+    closing: new AbortController(),
     alone: new Set(),
   };
 }

@@ -27,6 +27,7 @@ export async function takeTurn(
     leaseMs: config.jobs.leaseMs,
     alone: new Set<string>(),
     pace: makePace(),
+    closing: new AbortController(),
   };
   const bullToken = randomUUID();
   let at: number | undefined;

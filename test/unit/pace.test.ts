@@ -56,6 +56,36 @@ describe("the pace of a process", () => {
     expect(ends).to.deep.equal(["evil", "acme", "acme", "evil"]);
   });
 
+  it("begins four jobs of a tenant that did much, on each queue, and more when some have ended", async () => {
+    pace.begins("evil");
+    pace.begins("acme");
+    await pace.share("evil", signal, part(400));
+    const begun: string[] = [];
+    const enter = async (name: string, queue = "runs") => {
+      const leave = await pace.enterJob("evil", queue, signal);
+      begun.push(name);
+      return leave;
+    };
+    const [first] = await Promise.all(["one", "two", "three", "four"].map((name) => enter(name)));
+    const fifth = enter("five");
+    await enter("other", "documents");
+    expect(begun).to.deep.equal(["one", "two", "three", "four", "other"]);
+    first?.();
+    await fifth;
+  });
+
+  it("lets all jobs begin of a tenant that did little, or is alone", async () => {
+    const many = Array.from({ length: 10 }, (_, n) => n);
+    const enterMany = () => Promise.all(many.map(() => pace.enterJob("evil", "runs", signal)));
+    pace.begins("evil");
+    await pace.share("evil", signal, part(400));
+    for (const leave of await enterMany()) leave();
+    now += 10_000;
+    pace.begins("acme");
+    await pace.share("evil", signal, part(10));
+    await enterMany();
+  });
+
   it("passes on what the work throws, and lets the next part run", async () => {
     pace.begins("evil");
     pace.begins("acme");

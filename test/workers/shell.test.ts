@@ -1,6 +1,8 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { MongoNetworkError } from "mongodb";
 import { AppError } from "../../src/errors.ts";
+import { makePace } from "../../src/isolation/pace.ts";
 import { Rescheduled, Suspended } from "../../src/jobs/reschedule.ts";
 import type { WorkContext } from "../../src/jobs/work.ts";
 import { makeLogger } from "../../src/logger.ts";
@@ -16,6 +18,8 @@ import { startTraceCollector } from "../support/trace-collector.ts";
 import { takeTurn } from "../support/worker-turn.ts";
 
 const farMs = 60_000;
+/** Work of this time, in ms, makes its tenant one that did much of late. */
+const PAST_EFFORT_MS = 600;
 
 describe("the shell in which a worker runs a job", () => {
   const jobs = makeScriptedJobs();
@@ -251,6 +255,28 @@ describe("the shell in which a worker runs a job", () => {
       expect(left).to.deep.equal({ end: "failed", reason: `invalid payload at ${place}` });
       expect(record.error).to.include({ code: "invalid_request", param });
     }
+  });
+
+  it("leaves a job unclaimed until its tenant may begin one more, and to others when the worker closes", async () => {
+    const pace = makePace();
+    pace.begins("stranger");
+    const { signal } = new AbortController();
+    await pace.share(tenantId, signal, () => delay(PAST_EFFORT_MS));
+    const enter = () => pace.enterJob(tenantId, scriptedQueue.name, signal);
+    const [leave] = await Promise.all([enter(), enter(), enter(), enter()]);
+    const [first, second] = [await submit(async () => ({})), await submit(async () => ({}))];
+    const closing = new AbortController();
+    const turns = [first, second].map((jobId) => turn(jobId, { pace, closing }));
+    expect((await recordOf(first)).attempts).to.equal(0);
+    leave?.();
+    expect((await turns[0])?.left).to.deep.equal({ end: "done" });
+    expect((await turns[1])?.left, "when the first has left its place").to.deep.equal({ end: "done" });
+    await Promise.all([enter()]);
+    const third = await submit(async () => ({}));
+    const put = turn(third, { pace, closing });
+    closing.abort();
+    expect((await put).left.end).to.equal("later");
+    expect((await recordOf(third)).status).to.equal("queued");
   });
 
   it("gives up a job that was lost ten times, whether or not there are processes for single jobs", async () => {

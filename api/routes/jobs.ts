@@ -102,10 +102,8 @@ function readEventId(header: string | undefined): number | undefined {
 const written = new WeakMap<JobChanges["jobs"], Buffer>();
 
 function writeJobs(jobs: JobChanges["jobs"]): Buffer {
-  const known = written.get(jobs);
-  if (known) return known;
-  const text = jobs.map((job) => formatSseMessage({ event: "job", data: toJobSummary(job) })).join("");
-  const bytes = Buffer.from(text);
+  const write = () => jobs.map((job) => formatSseMessage({ event: "job", data: toJobSummary(job) })).join("");
+  const bytes = written.get(jobs) ?? Buffer.from(write());
   written.set(jobs, bytes);
   return bytes;
 }

@@ -39,12 +39,9 @@ export function makeFollowTenant(deps: Deps) {
     feed.left.abort();
   };
   const fill = async (tenantId: string, feed: Feed) => {
+    const waitMs = () => gatherMs(feed.followers);
     try {
-      for await (const changes of gather(
-        deps,
-        { tenantId, waitMs: () => gatherMs(feed.followers) },
-        feed.left.signal,
-      )) {
+      for await (const changes of gather(deps, { tenantId, waitMs }, feed.left.signal)) {
         feed.latest = changes;
         feed.count += 1;
         wakeFollowers(feed);

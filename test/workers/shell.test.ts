@@ -259,7 +259,7 @@ describe("the shell in which a worker runs a job", () => {
 
   it("leaves a job unclaimed until its tenant may begin one more, and to others when the worker closes", async () => {
     const pace = makePace();
-    pace.begins("stranger");
+    pace.begins("other");
     const { signal } = new AbortController();
     await pace.share(tenantId, signal, () => delay(PAST_EFFORT_MS));
     const enter = () => pace.enterJob(tenantId, scriptedQueue.name, signal);

@@ -8,7 +8,7 @@ export async function pollUntil<T>(
   check: () => Promise<T> | T,
   options: { what?: string; timeoutMs?: number; everyMs?: number } = {},
 ): Promise<NonNullable<T>> {
-  const timeoutMs = options.timeoutMs ?? 10_000;
+  const timeoutMs = options.timeoutMs ?? 20_000;
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     const answer = await check();

@@ -145,6 +145,42 @@ describe("embedded store: $vectorSearch", () => {
       }
     }));
 
+  it("finds exactly the nearest among thousands, also where their vectors hardly differ", () =>
+    withFreshServer(async (db) => {
+      const random = makeRandom(3);
+      const vector = () => Array.from({ length: dimensions }, () => Math.fround(random()));
+      const [center, queryVector] = [vector(), vector()];
+      const beside = () => center.map((value) => Math.fround(value + 0.004 * random()));
+      const things = await emptyCollection(db);
+      await createIndex(things);
+      for (const makeVector of [vector, beside]) {
+        await things.deleteMany({});
+        const chunks = makeChunks(12_500).map((chunk) => ({ ...chunk, tenant: "one", v: makeVector() }));
+        await things.insertMany(chunks.map(asStored));
+        const check = (kept: readonly Chunk[], filter: Document, limit: number) =>
+          expectExact(things, kept, { queryVector, limit, filter });
+        await check(chunks, { tenant: "one" }, 1);
+        await check(chunks, { tenant: "one" }, 12);
+        await check(
+          chunks.filter(({ live }) => live),
+          { tenant: "one", live: true },
+          12,
+        );
+        await things.deleteMany({ doc: "d7" });
+        await check(
+          chunks.filter(({ doc }) => doc !== "d7"),
+          { tenant: "one" },
+          12,
+        );
+        const few = ["d8", "d9", "d10", "d11"];
+        await check(
+          chunks.filter(({ doc }) => few.includes(doc)),
+          { tenant: "one", doc: { $in: few } },
+          12,
+        );
+      }
+    }));
+
   it("forgets the vectors of a write that was refused", () =>
     withFreshServer(async (db) => {
       const things = await emptyCollection(db);

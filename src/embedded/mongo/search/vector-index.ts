@@ -4,16 +4,9 @@ import { valuesAt } from "../bson/path-values.ts";
 import { readConjunction } from "../query/predicates.ts";
 import type { FollowingIndex, Row } from "../storage/storage.ts";
 import { readVector, type VectorDefinition } from "./definitions.ts";
-import {
-  addRow,
-  makePartition,
-  type Partition,
-  removeRow,
-  searchPartitions,
-  toUnitLength,
-  type VectorQuery,
-  type VectorRow,
-} from "./vector-search.ts";
+import { toUnitLength } from "./dot-product.ts";
+import { addRow, makePartition, type Partition, removeRow, type VectorRow } from "./partition.ts";
+import { searchPartitions, type VectorQuery } from "./vector-search.ts";
 
 export type VectorIndex = ReturnType<typeof makeVectorIndex>;
 

@@ -1,0 +1,77 @@
+import type { Document } from "../bson/bson-types.ts";
+import { encodeDirection } from "./direction-codes.ts";
+
+/** Rows of one tenant (one value of the index's first filter path): their vectors lie in one block. */
+export type Partition = {
+  key: string;
+  dimensions: number;
+  /** The vectors of `rows`, one behind the other, from the start; the rest is room to grow. */
+  matrix: Float32Array;
+  /** Their directions in 8 bits a number, at the same places. */
+  codes: Int8Array;
+  /** How far a direction is from its code at most. */
+  codeError: number;
+  rows: VectorRow[];
+  groups: Map<string, Group>;
+  /** How often rows came and went. */
+  changes: number;
+};
+
+/** A document's row, and where its vector lies: `place` is its own among the rows of the partition. */
+export type VectorRow = { rid: number; partition: Partition; place: number; group: Group };
+
+/** Rows that have the same values at all filter paths, so that a filter is tested once for all of them. */
+export type Group = { key: string; values: Document; rows: Set<VectorRow> };
+
+const firstRoom = 16;
+
+export function makePartition(key: string, dimensions: number): Partition {
+  const room = firstRoom * dimensions;
+  const blocks = { matrix: new Float32Array(room), codes: new Int8Array(room) };
+  return { key, dimensions, ...blocks, codeError: 0, rows: [], groups: new Map(), changes: 0 };
+}
+
+/** Adds a row behind the others. Its vector is of length 1. */
+export function addRow(
+  partition: Partition,
+  { rid, vector, ...given }: { rid: number; vector: Float32Array } & Omit<Group, "rows">,
+): VectorRow {
+  const { dimensions, rows, groups } = partition;
+  const group: Group = groups.get(given.key) ?? { ...given, rows: new Set() };
+  const row = { rid, partition, place: rows.length, group };
+  groups.set(group.key, group);
+  group.rows.add(row);
+  rows.push(row);
+  partition.changes++;
+  makeRoom(partition);
+  const start = row.place * dimensions;
+  partition.matrix.set(vector, start);
+  const code = partition.codes.subarray(start, start + dimensions);
+  partition.codeError = Math.max(partition.codeError, encodeDirection(vector, code));
+  return row;
+}
+
+/** Removes a row; the last one takes its place, so that the blocks stay without holes. */
+export function removeRow(row: VectorRow): void {
+  const { partition, place, group } = row;
+  const { dimensions, matrix, codes, rows } = partition;
+  partition.changes++;
+  group.rows.delete(row);
+  if (group.rows.size === 0) partition.groups.delete(group.key);
+  const last = rows.pop();
+  if (last === undefined || last === row) return;
+  for (const block of [matrix, codes])
+    block.copyWithin(place * dimensions, last.place * dimensions, (last.place + 1) * dimensions);
+  last.place = place;
+  rows[place] = last;
+}
+
+/** Room is doubled: memory that is not written to yet costs nothing, and copying is rare. */
+function makeRoom(partition: Partition): void {
+  const { matrix, codes, rows, dimensions } = partition;
+  if (rows.length * dimensions <= matrix.length) return;
+  partition.matrix = new Float32Array(matrix.length * 2);
+  partition.matrix.set(matrix);
+  partition.codes = new Int8Array(codes.length * 2);
+  partition.codes.set(codes);
+}

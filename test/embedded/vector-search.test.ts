@@ -196,6 +196,18 @@ describe("embedded store: $vectorSearch", () => {
       expect(await search(things, { queryVector: first.v, limit: 5 })).to.have.length(1);
     }));
 
+  it("refuses an operator in the filter also while the index is empty", () =>
+    withFreshServer(async (db) => {
+      const things = await emptyCollection(db);
+      await createIndex(things);
+      const asked = search(things, {
+        queryVector: makeChunks(1)[0]?.v ?? [],
+        limit: 5,
+        filter: { tenant: { $near: 1 } },
+      });
+      expect(await asked.catch((error: unknown) => error)).to.include({ name: "MongoServerError" });
+    }));
+
   it("leaves out documents whose vector has another length, none, or no direction", () =>
     withFreshServer(async (db) => {
       const things = await emptyCollection(db);

@@ -13,8 +13,8 @@ export type Partition = {
   codeError: number;
   rows: VectorRow[];
   groups: Map<string, Group>;
-  /** How often rows came and went. */
-  changes: number;
+  /** What searches chose since rows last came or went, by the keys of their filters. */
+  chosen: Map<string, Chosen>;
 };
 
 /** A document's row, and where its vector lies: `place` is its own among the rows of the partition. */
@@ -23,12 +23,15 @@ export type VectorRow = { rid: number; partition: Partition; place: number; grou
 /** Rows that have the same values at all filter paths, so that a filter is tested once for all of them. */
 export type Group = { key: string; values: Document; rows: Set<VectorRow> };
 
+/** The groups that match a filter, and how many rows they have. */
+export type Chosen = { groups: ReadonlySet<Group>; count: number };
+
 const firstRoom = 16;
 
 export function makePartition(key: string, dimensions: number): Partition {
   const room = firstRoom * dimensions;
   const blocks = { matrix: new Float32Array(room), codes: new Int8Array(room) };
-  return { key, dimensions, ...blocks, codeError: 0, rows: [], groups: new Map(), changes: 0 };
+  return { key, dimensions, ...blocks, codeError: 0, rows: [], groups: new Map(), chosen: new Map() };
 }
 
 /** Adds a row behind the others. Its vector is of length 1. */
@@ -42,7 +45,7 @@ export function addRow(
   groups.set(group.key, group);
   group.rows.add(row);
   rows.push(row);
-  partition.changes++;
+  partition.chosen.clear();
   makeRoom(partition);
   const start = row.place * dimensions;
   partition.matrix.set(vector, start);
@@ -55,7 +58,7 @@ export function addRow(
 export function removeRow(row: VectorRow): void {
   const { partition, place, group } = row;
   const { dimensions, matrix, codes, rows } = partition;
-  partition.changes++;
+  partition.chosen.clear();
   group.rows.delete(row);
   if (group.rows.size === 0) partition.groups.delete(group.key);
   const last = rows.pop();

@@ -1,19 +1,21 @@
 import type { Document } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
-import { compileFilter } from "../query/filter.ts";
+import { compileFilter, type Matcher } from "../query/filter.ts";
 import { dotProduct, toUnitLength } from "./dot-product.ts";
 import { nearestRows } from "./nearest-rows.ts";
-import type { Group, Partition, VectorRow } from "./partition.ts";
+import type { Chosen, Partition, VectorRow } from "./partition.ts";
 
 export type VectorQuery = { vector: Float32Array; limit: number; filter: Document };
 type VectorHit = { rid: number; score: number };
+type Filter = { key: string; matches: Matcher };
 
 /** The nearest rows of some partitions, best score first, equal ones as they were stored. */
 export function searchPartitions(partitions: readonly Partition[], query: VectorQuery): VectorHit[] {
   const vector = toUnitLength(query.vector);
   if (vector === undefined) return [];
+  const filter = { matches: compileFilter(query.filter), key: keyOf(query.filter) };
   const hits = partitions.flatMap((partition) =>
-    nearestMatches(partition, { ...query, vector }).map(({ rid, place }) => {
+    nearestMatches(partition, { vector, limit: query.limit, filter }).map(({ rid, place }) => {
       return { rid, score: scoreOf(partition.matrix, place * partition.dimensions, vector) };
     }),
   );
@@ -23,7 +25,10 @@ export function searchPartitions(partitions: readonly Partition[], query: Vector
 /** From this share of matching rows on, the whole block is scanned and the others are left out of the result. */
 const scanAllFrom = 0.2;
 
-function nearestMatches(partition: Partition, { vector, limit, filter }: VectorQuery): VectorRow[] {
+function nearestMatches(
+  partition: Partition,
+  { vector, limit, filter }: Omit<VectorQuery, "filter"> & { filter: Filter },
+): VectorRow[] {
   const { rows } = partition;
   const { groups, count } = chooseGroups(partition, filter);
   const share = count / rows.length;
@@ -36,27 +41,18 @@ function nearestMatches(partition: Partition, { vector, limit, filter }: VectorQ
   return nearestRows(partition, { vector, count: limit, rows: [...groups.values().flatMap((group) => group.rows)] });
 }
 
-type Chosen = { groups: ReadonlySet<Group>; count: number };
-
-/** What searches of a partition chose since it last changed, by their filters: a tenant has few, and many groups. */
-const chosenBefore = new WeakMap<Partition, { changes: number; byFilter: Map<string, Chosen> }>();
-/** Filters that are remembered, and the length of the longest one. */
+/** Filters that are remembered for a partition, and the length of the longest one: a tenant has few, and many groups. */
 const mostFilters = 8;
 const longestFilter = 1_000;
 
-/** The groups of a partition that match a filter, and how many rows they have. */
-function chooseGroups(partition: Partition, filter: Document): Chosen {
-  const { changes, groups } = partition;
-  const key = keyOf(filter);
-  const before = chosenBefore.get(partition);
-  const byFilter = before?.changes === changes ? before.byFilter : new Map<string, Chosen>();
-  const known = byFilter.get(key);
+function chooseGroups({ groups, chosen }: Partition, { key, matches }: Filter): Chosen {
+  const known = chosen.get(key);
   if (known) return known;
-  const matches = compileFilter(filter);
-  const chosen = new Set(groups.values().filter(({ values }) => matches(values)));
-  const result = { groups: chosen, count: chosen.values().reduce((sum, group) => sum + group.rows.size, 0) };
-  if (byFilter.size === mostFilters) byFilter.clear();
-  if (key.length <= longestFilter) chosenBefore.set(partition, { changes, byFilter: byFilter.set(key, result) });
+  const matching = new Set(groups.values().filter(({ values }) => matches(values)));
+  const count = matching.values().reduce((sum, group) => sum + group.rows.size, 0);
+  const result = { groups: matching, count };
+  if (chosen.size === mostFilters) chosen.clear();
+  if (key.length <= longestFilter) chosen.set(key, result);
   return result;
 }
 

@@ -33,7 +33,7 @@ const text = { text: { query: "a", path: "text" } };
 const vector = { type: "vector", path: "a", numDimensions: 2, similarity: "cosine" };
 
 const refusals: Refusal[] = [
-  ["the command distinct", 59, (collection) => collection.distinct("a")],
+  ["distinct of a, which no index has in order", 238, (collection) => collection.distinct("a")],
   ["the command listCollections", 59, (_, db) => db.listCollections().toArray()],
   ["the command explain", 59, (collection) => collection.find({}).explain()],
   ["the command collMod", 59, command((collMod) => ({ collMod }))],

@@ -5,6 +5,7 @@ import { encodeDocument } from "../bson/codec.ts";
 import { readSort } from "../bson/order.ts";
 import { failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
+import { distinctValues } from "../query/distinct.ts";
 import { compileProjection } from "../query/projection.ts";
 import { countRows, findRows, type Query } from "../query/query.ts";
 import { runSearchStage, searchStages } from "../search/search-stages.ts";
@@ -21,12 +22,14 @@ const findShape = {
 } as const;
 const aggregateShape = { pipeline: "array", cursor: "document" } as const;
 const cursorShape = { batchSize: "count" } as const;
+const distinctShape = { key: "text", query: "document" } as const;
 const getMoreShape = { collection: "text", batchSize: "count" } as const;
 const killCursorsShape = { cursors: "array" } as const;
 
 export const readCommands: CommandFamily = {
   find: defineCommand("find", findShape, find),
   aggregate: defineCommand("aggregate", aggregateShape, aggregate),
+  distinct: defineCommand("distinct", distinctShape, distinct),
   getMore: defineCommand("getMore", getMoreShape, getMore),
   killCursors: defineCommand("killCursors", killCursorsShape, killCursors),
 };
@@ -49,6 +52,10 @@ function fieldsOf(projection: Document): ReadonlySet<string> | undefined {
   const paths = Object.entries(projection);
   if (paths.some(([, value]) => isDocument(value))) return undefined;
   return new Set(["_id", ...paths.map(([path]) => path.split(".", 1)[0] ?? "")]);
+}
+
+function distinct(context: CommandContext, { key = "", query = {} }: Fields<typeof distinctShape>): Document {
+  return { values: distinctValues(findCollection(context), key, query) };
 }
 
 function getMore(context: CommandContext, { collection, batchSize }: Fields<typeof getMoreShape>): Document {

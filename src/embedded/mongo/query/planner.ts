@@ -122,7 +122,7 @@ const maxRanges = 2_000;
 const everything: KeyRange = { low: new Uint8Array(0), high: new Uint8Array([0xff]) };
 
 /** The first key after all keys that begin with `prefix`. */
-function successor(prefix: Uint8Array): Uint8Array {
+export function successor(prefix: Uint8Array): Uint8Array {
   let end = prefix.length;
   while (end > 0 && prefix[end - 1] === 0xff) end--;
   if (end === 0) return everything.high;

@@ -28,7 +28,7 @@ export function findRows(collection: Collection | undefined, query: Query): Iter
     return [].values();
   }
   const id = soleId(query.filter);
-  if (id !== undefined) return findByKey(collection, encodeValue(id)).values();
+  if (id !== undefined) return findByKey(collection, encodeValue(id), query.fields).values();
   const plan = planQuery(collection, query);
   const { filter, limit, fields } = query;
   const shown = plan.isExact && plan.isSorted ? { ...plan, fields } : plan;
@@ -61,9 +61,9 @@ function soleId(filter: Document): unknown {
 }
 
 /** The document whose `_id` has that key: half the cost of a range of keys. */
-function findByKey(collection: Collection, key: Uint8Array): Row[] {
+function findByKey(collection: Collection, key: Uint8Array, fields?: ReadonlySet<string>): Row[] {
   checkThere(collection);
-  const found = collection.byId.get(key) as unknown as [number, Uint8Array] | undefined; // prepared so
+  const found = collection.byId.get(isBriefFor(collection, fields), key) as unknown as [number, Uint8Array] | undefined; // prepared so
   return found === undefined ? [] : [makeRow(found[0], found[1])];
 }
 
@@ -100,10 +100,10 @@ function* candidates(collection: Collection, { scan, fields }: Plan, chunk: numb
   }
   const seen = scan.index.multikey === 0 ? undefined : new Set<number>();
   const ranges = scan.isBackward ? scan.ranges.toReversed() : scan.ranges;
-  const isOfIds = scan.isOfKeys && scan.index === collection.idIndex && fields === undefined;
+  const isOfIds = scan.isOfKeys && scan.index === collection.idIndex;
   const chunks = { firstSize: chunk, fields };
   for (const range of ranges) {
-    for (const row of isOfIds ? findByKey(collection, range.low) : scanRange(collection, scan, range, chunks)) {
+    for (const row of isOfIds ? findByKey(collection, range.low, fields) : scanRange(collection, scan, range, chunks)) {
       if (seen?.has(row.rid) === true) continue;
       seen?.add(row.rid);
       yield row;
@@ -111,7 +111,13 @@ function* candidates(collection: Collection, { scan, fields }: Plan, chunk: numb
   }
 }
 
-type KeyRow = [key: Uint8Array, rid: number, bytes: Uint8Array];
+/** 1 where none of the fields is large, so that rows are read without those that are; else 0. */
+function isBriefFor({ largeFields }: Collection, fields: ReadonlySet<string> | undefined): 0 | 1 {
+  return fields && !largeFields.keys().some((name) => fields.has(name)) ? 1 : 0;
+}
+
+/** A row of an index. */
+export type KeyRow = [key: Uint8Array, rid: number, bytes: Uint8Array];
 
 type Chunks = { firstSize: number } & Pick<Plan, "fields">;
 
@@ -124,7 +130,7 @@ function* scanRange(collection: Collection, scan: IndexScan, range: KeyRange, ch
   let rid = -1; // before every row of that key, in either direction
   for (let most = firstSize; ; most = Math.min(most * 4, largestChunk)) {
     checkThere(collection);
-    const isBrief = fields && !fields.keys().some((name) => collection.largeFields.has(name)) ? 1 : 0;
+    const isBrief = isBriefFor(collection, fields);
     const size = chunkOf(collection, most, isBrief);
     const found = statement.all(isBrief, key, rid, end, size) as unknown as KeyRow[]; // prepared to give arrays
     const rows = found.map((row) => makeRow(row[1], row[2]));

@@ -69,7 +69,8 @@ export function openCollection({ sqlite }: Storage, row: { id: number; db: strin
     rowBytes: [0, 0] as [number, number],
     /** Fields that are large in some document, whose `doc` has not got them; its `whole` has all fields. */
     largeFields: new Set<string>(),
-    byId: rows(`SELECT rid, ${wholeDoc} FROM ${table} c WHERE id = ?`),
+    /** (1: without large fields, key of its _id), a row `[rid, document]`. */
+    byId: rows(`SELECT rid, iif(?, c.doc, ${wholeDoc}) FROM ${table} c WHERE id = ?`),
     byRid: rows(`SELECT ${wholeDoc} FROM ${table} c WHERE rid = ?`),
     /** (rid), a row `[key of its _id]`. */
     idOf: rows(`SELECT id FROM ${table} WHERE rid = ?`),

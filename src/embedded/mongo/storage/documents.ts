@@ -19,7 +19,7 @@ export function insertDocument(storage: Storage, collection: Collection, documen
   const filed = collection.indexes.map((index) => ({ index, entries: indexEntries(index, document) }));
   for (const { index, entries } of filed) {
     if (!hasConflict(index, entries, 0)) continue;
-    const isSameId = collection.byId.get(idKey) !== undefined;
+    const isSameId = collection.byId.get(1, idKey) !== undefined;
     throw duplicateOf(collection, isSameId ? collection.idIndex : index, document);
   }
   storage.requireRoom();

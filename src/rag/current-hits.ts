@@ -1,6 +1,5 @@
-import type { ChunkHit } from "../store/chunk.ts";
 import { isGone } from "../store/document-record.ts";
-import type { DocumentHeader, MoreOfHeader } from "../store/document-store.ts";
+import type { DocumentHeader } from "../store/document-store.ts";
 import { readSpaceKey } from "../store/vector-space.ts";
 import { depthOf, findCandidates, MIN_FUSED, type Search } from "./candidates.ts";
 import type { RagDeps } from "./deps.ts";
@@ -62,18 +61,19 @@ export async function findCurrent(
     const candidates = await (limit > WIDE_HITS ? inWideTurn(search) : search());
     const ranked = rankHits(candidates, { text: given.text, isSemantic });
     const hits = isJudged ? mixSearches(ranked, candidates) : ranked;
-    const [headers, inUse] = await Promise.all([
-      headersOf({ store }, tenantId, hits, [
-        ...(among ? (["metadata"] as const) : []),
-        ...(isLast ? (["vectorSpace"] as const) : []),
-      ]),
+    const holds = (hit: Hit, header: DocumentHeader | undefined) =>
+      isShown(header) && (hit.version === header.version || (isLast && isMovedOn(hit, header)));
+    const more = [...(among ? (["metadata"] as const) : []), ...(isLast ? (["vectorSpace"] as const) : [])];
+    const most = isJudged ? hits.length : topK;
+    const [{ current, headers }, inUse] = await Promise.all([
+      checkHits(hits, {
+        most,
+        first: among ? hits.length : most,
+        holds,
+        read: (ids) => store.documents.headers(tenantId, ids, more),
+      }),
       spacesInUse(),
     ]);
-    const isCurrent = (hit: Hit) => {
-      const header = headers.get(hit.documentId);
-      return isShown(header) && (hit.version === header.version || (isLast && isMovedOn(hit, header)));
-    };
-    const current = uniqueTexts(hits.filter(isCurrent));
     const isStale = hits.some((hit) => hit.version < (headers.get(hit.documentId)?.version ?? 0));
     const isMoved = inUse.some((space) => !searched.includes(space));
     const isShort = current.length < Math.min(topK, hits.length) && hits.length >= limit && limit < MAX_HITS;
@@ -95,13 +95,26 @@ function uniqueTexts(hits: readonly Hit[]): Hit[] {
   return hits.filter(({ content }) => !seen.has(content) && seen.add(content));
 }
 
-async function headersOf(
-  { store }: Pick<RagDeps, "store">,
-  tenantId: string,
-  hits: readonly ChunkHit[],
-  more: readonly MoreOfHeader[],
-): Promise<Map<string, DocumentHeader>> {
-  const ids = [...new Set(hits.map(({ documentId }) => documentId))];
-  const headers = ids.length === 0 ? [] : await store.documents.headers(tenantId, ids, more);
-  return new Map(headers.map((header) => [header._id, header]));
+type Check = {
+  /** How many hits are wanted that hold, and how many are looked at first. */
+  most: number;
+  first: number;
+  holds(hit: Hit, header: DocumentHeader | undefined): boolean;
+  read(documentIds: readonly string[]): Promise<DocumentHeader[]>;
+};
+
+/**
+ * The hits that still hold, best first, and the headers of the documents that were looked at: no more than it takes to find as
+ * many as are wanted. What lies behind these cannot change them.
+ */
+async function checkHits(hits: readonly Hit[], { most, first, holds, read }: Check) {
+  const headers = new Map<string, DocumentHeader>();
+  let current: Hit[] = [];
+  for (let from = 0, to = first; from < hits.length && current.length < most; from = to, to *= 4) {
+    const ids = new Set(hits.slice(from, to).map(({ documentId }) => documentId));
+    const unread = [...ids].filter((id) => !headers.has(id));
+    for (const header of unread.length > 0 ? await read(unread) : []) headers.set(header._id, header);
+    current = uniqueTexts(hits.slice(0, to).filter((hit) => holds(hit, headers.get(hit.documentId))));
+  }
+  return { headers, current };
 }

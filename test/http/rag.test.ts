@@ -110,6 +110,19 @@ describe("knowledge retrieval", () => {
     }
   });
 
+  it("finds what lies behind copies of one text", async () => {
+    const copied = "The bellfounder tunes a carillon with a lathe.";
+    const next = "A carillon has at least twenty-three bells.";
+    for (const content of [copied, copied, copied, copied, next]) await client.post("/rag/ingest", { content });
+    for (const mode of ["hybrid", "vector", "lexical"]) {
+      const found = await find("the bellfounder tunes a carillon", { mode, topK: 2 });
+      expect(
+        found.map(({ content }) => content),
+        mode,
+      ).to.deep.equal([copied, next]);
+    }
+  });
+
   it("names a text by its first heading or line when it comes without a title", async () => {
     const answer = await client.post("/rag/ingest", { content: "\n# Lighthouse care\n\nClean the lens weekly." });
     const document = await client.get(`/rag/documents/${answer.string("documentId")}`);

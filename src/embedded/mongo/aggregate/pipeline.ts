@@ -62,8 +62,8 @@ function project(operand: unknown): Stage {
   if (!isDocument(operand)) throw located(15969, "$project specification must be an object");
   if (Object.keys(operand).length === 0)
     throw located(51272, "Invalid $project :: caused by :: projection specification must have at least one field");
-  const projection = compileProjection(operand);
-  return (documents) => Iterator.from(documents).map(projection);
+  const { ofDocument } = compileProjection(operand);
+  return (documents) => Iterator.from(documents).map(ofDocument);
 }
 
 function sort(operand: unknown): Stage {

@@ -33,18 +33,45 @@ export const decodeFields = (stored: Uint8Array, wanted: ReadonlySet<string>): D
 
 /** A stored document without those of its fields that are larger than `most` bytes, and their names. */
 export function withoutLarge(stored: Uint8Array, most: number): { brief: Uint8Array; large: string[] } {
-  const input = { ...inputOf(stored), at: 4 };
-  const kept: Uint8Array[] = [Buffer.alloc(4)];
   const large: string[] = [];
+  const kept = sliceFields(stored, (name, bytes) => {
+    if (bytes > most) large.push(name);
+    return bytes <= most;
+  });
+  return { brief: joinFields(kept), large };
+}
+
+/** A stored document with only those of its fields that are named, as they are stored, and with some numbers behind them. */
+export function pickFields(
+  stored: Uint8Array,
+  names: { has(name: string): boolean },
+  added: ReadonlyMap<string, number> = new Map(),
+): Uint8Array {
+  const kept = sliceFields(stored, (name) => names.has(name));
+  for (const [name, value] of added) {
+    const field = Buffer.alloc(Buffer.byteLength(name) + 10, bsonType.double);
+    field.writeDoubleLE(value, 1 + field.write(`${name}\0`, 1));
+    kept.push(field);
+  }
+  return joinFields(kept);
+}
+
+/** The bytes of the fields that are kept. */
+function sliceFields(stored: Uint8Array, isKept: (name: string, bytes: number) => boolean): Uint8Array[] {
+  const input = { ...inputOf(stored), at: 4 };
+  const kept: Uint8Array[] = [];
   for (let from = 4, type = input.bytes[input.at++]; type; from = input.at, type = input.bytes[input.at++]) {
     const name = readName(input);
     skipValue(input, type);
-    if (input.at - from > most) large.push(name);
-    else kept.push(input.bytes.subarray(from, input.at));
+    if (isKept(name, input.at - from)) kept.push(input.bytes.subarray(from, input.at));
   }
-  const brief = Buffer.concat([...kept, Buffer.alloc(1)]);
-  brief.writeInt32LE(brief.length);
-  return { brief, large };
+  return kept;
+}
+
+function joinFields(fields: readonly Uint8Array[]): Uint8Array {
+  const document = Buffer.concat([Buffer.alloc(4), ...fields, Buffer.alloc(1)]);
+  document.writeInt32LE(document.length);
+  return document;
 }
 
 function inputOf({ buffer, byteOffset, byteLength }: Uint8Array): Input {

@@ -6,9 +6,9 @@ import { readSort } from "../bson/order.ts";
 import { failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
 import { distinctValues } from "../query/distinct.ts";
-import { compileProjection } from "../query/projection.ts";
+import { attachScore, compileProjection } from "../query/projection.ts";
 import { countRows, findRows, type Query } from "../query/query.ts";
-import { runSearchStage, searchStages } from "../search/search-stages.ts";
+import { type Found, runSearchStage, searchStages } from "../search/search-stages.ts";
 import type { Collection } from "../storage/collection.ts";
 import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
 
@@ -40,9 +40,12 @@ function find(context: CommandContext, fields: Fields<typeof findShape>): Docume
   const project = isProjected ? compileProjection(projection) : undefined;
   const names = isProjected ? fieldsOf(projection) : undefined;
   const rows = findRows(findCollection(context), { filter, sort: readSort(fields.sort), limit, fields: names });
-  const results = rows.map((row) =>
-    project ? encodeDocument(project(names ? row.fields(names) : row.document())) : row.bytes,
-  );
+  const results = rows.map((row) => {
+    if (!project) return row.bytes;
+    return (
+      project.ofBytes?.(row.bytes) ?? encodeDocument(project.ofDocument(names ? row.fields(names) : row.document()))
+    );
+  });
   const namespace = `${context.db}.${collectionName(context)}`;
   return { cursor: context.engine.cursors.open({ namespace, results, batchSize, isSingleBatch }) };
 }
@@ -86,7 +89,7 @@ type NamedStage = readonly [name: string, operand: unknown];
 function runStages(collection: Collection | undefined, stages: readonly NamedStage[]): IteratorObject<Uint8Array> {
   const [first, ...others] = stages;
   if (first !== undefined && Object.hasOwn(searchStages, first[0]))
-    return encodeAll(compilePipeline(others)(runSearchStage(first[0], collection, first[1])));
+    return compileAfterSearch(others)(runSearchStage(first[0], collection, first[1]));
   const { query, rest } = splitPipeline(stages);
   const run = compilePipeline(rest);
   if (isCount(rest)) {
@@ -95,6 +98,19 @@ function runStages(collection: Collection | undefined, stages: readonly NamedSta
   }
   const rows = findRows(collection, query);
   return rest.length === 0 ? rows.map((row) => row.bytes) : encodeAll(run(rows.map((row) => row.document())));
+}
+
+/** What stages make of the documents that a search found. Mostly they are one `$project`, for which nothing is decoded. */
+function compileAfterSearch(
+  stages: readonly NamedStage[],
+): (found: IteratorObject<Found>) => IteratorObject<Uint8Array> {
+  const run = compilePipeline(stages);
+  const [[name, operand] = [], ...others] = stages;
+  const isOne = name === "$project" && isDocument(operand) && others.length === 0;
+  const pick = isOne ? compileProjection(operand).ofBytes : undefined;
+  if (pick) return (found) => [...found.map(({ bytes, score }) => pick(bytes, score))].values();
+  return (found) =>
+    encodeAll(run(found.map(({ document, score }) => (score ? attachScore(document(), score) : document()))));
 }
 
 /** All at once: a search's documents are those of the moment, and none is encoded before all stages have succeeded. */

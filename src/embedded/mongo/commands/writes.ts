@@ -153,7 +153,7 @@ function findAndModify(context: CommandContext, fields: Fields<typeof findAndMod
   const { query: filter = {}, fields: projection, new: isNew, upsert, remove: isRemoval } = fields;
   if (isRemoval) throw notOffered("the option remove of findAndModify");
   const change = readUpdate(fields.update);
-  const project = projection && compileProjection(projection);
+  const project = projection && compileProjection(projection).ofDocument;
   const response = (lastErrorObject: Document, bytes?: Uint8Array): Document => {
     if (bytes === undefined) return { lastErrorObject, value: null };
     return { lastErrorObject, value: project ? project(decodeDocument(bytes)) : new Raw(bytes) };

@@ -1,11 +1,16 @@
+import { pickFields } from "../bson/bson-reader.ts";
 import { type Document, isDocument, setField } from "../bson/bson-types.ts";
 import { located, notOffered } from "../command-error.ts";
 
-export type Projection = (document: Document) => Document;
+export type Projection = {
+  ofDocument(document: Document): Document;
+  /** The same of a stored one, which is not decoded. Undefined where parts of fields are kept, or all fields. */
+  ofBytes?: ((stored: Uint8Array, score?: Score) => Uint8Array) | undefined;
+};
 
 /** The fields that are kept: each as a whole, or what is kept below it. */
 type Kept = Map<string, Kept | undefined>;
-type ReadScore = (document: Document) => number;
+type ReadScore = (score: Score | undefined) => number;
 
 /** The operators of a projection: what is not here is refused. */
 export const projectionOperators: Readonly<Record<string, (operand: unknown) => ReadScore>> = { $meta: meta };
@@ -24,10 +29,16 @@ export function compileProjection(projection: Document): Projection {
   }
   const keepsAll = kept.size === 0; // scores alone come beside all fields
   if (!kept.has("_id")) kept.set("_id", undefined);
-  return (document) => {
-    const result = keepsAll ? { ...document } : keep(kept, document);
-    for (const { path, read } of scores) setField(result, path, read(document));
-    return keepScore(document, result);
+  const isWhole = !keepsAll && kept.values().every((below) => below === undefined);
+  return {
+    ofDocument: (document) => {
+      const result = keepsAll ? { ...document } : keep(kept, document);
+      for (const { path, read } of scores) setField(result, path, read((document as Scored)[scoreKey]));
+      return keepScore(document, result);
+    },
+    ofBytes: isWhole
+      ? (stored, score) => pickFields(stored, kept, new Map(scores.map(({ path, read }) => [path, read(score)])))
+      : undefined,
   };
 }
 
@@ -43,10 +54,9 @@ function compileOperator(path: string, value: Document): ReadScore {
 function meta(operand: unknown): ReadScore {
   if (operand !== "searchScore" && operand !== "vectorSearchScore")
     throw located(17308, `Unsupported argument to $meta: ${String(operand)}`);
-  return (document) => {
-    const held = (document as Scored)[scoreKey];
-    if (held?.name !== operand) throw located(40218, `query requires ${operand} metadata, but it is not available`);
-    return held.score;
+  return (score) => {
+    if (score?.name !== operand) throw located(40218, `query requires ${operand} metadata, but it is not available`);
+    return score.value;
   };
 }
 
@@ -87,16 +97,16 @@ function keepBelow(kept: Kept, value: unknown): unknown {
   return value.map((item: unknown) => keepBelow(kept, item)).filter((item) => item !== undefined);
 }
 
-/** The scores that a search stage gives to a document, by the names under which `$meta` reads them. */
-type ScoreName = "vectorSearchScore" | "searchScore";
+/** The score that a search stage gives to a document, with the name under which `$meta` reads it. */
+export type Score = { name: "vectorSearchScore" | "searchScore"; value: number };
 
 /** The score travels under a symbol: no field's name can meet it, `bson` does not write it, `keepScore` hands it on. */
 const scoreKey: unique symbol = Symbol("search score");
-type Scored = Document & { [scoreKey]?: { name: ScoreName; score: number } };
+type Scored = Document & { [scoreKey]?: Score };
 
 /** Attaches the score that `$vectorSearch` or `$search` found. */
-export function attachScore(document: Document, name: ScoreName, score: number): Document {
-  (document as Scored)[scoreKey] = { name, score };
+export function attachScore(document: Document, score: Score): Document {
+  (document as Scored)[scoreKey] = score;
   return document;
 }
 

@@ -1,15 +1,19 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
+import { encodeDocument } from "../bson/codec.ts";
 import { commandError, notOffered } from "../command-error.ts";
 import { readFields } from "../fields.ts";
 import { compileFilter } from "../query/filter.ts";
-import { attachScore } from "../query/projection.ts";
+import type { Score } from "../query/projection.ts";
 import { findRows } from "../query/query.ts";
 import { type Collection, readRow, type SearchIndex } from "../storage/collection.ts";
+import { makeRow, type Row } from "../storage/storage.ts";
 import { readVector, type TextDefinition } from "./definitions.ts";
 import type { TextIndex, TextQuery } from "./text-index.ts";
 
+/** A document that a search has found, as it is stored. */
+export type Found = Pick<Row, "bytes" | "document"> & { score?: Score };
 /** A stage that brings documents of its own and so stands first in a pipeline. */
-type SearchStage = (collection: Collection | undefined, operand: Document) => IteratorObject<Document>;
+type SearchStage = (collection: Collection | undefined, operand: Document) => IteratorObject<Found>;
 
 export const searchStages: Readonly<Record<string, SearchStage>> = {
   $vectorSearch: vectorSearch,
@@ -24,12 +28,14 @@ export function runSearchStage(name: string, collection: Collection | undefined,
 }
 
 /** An index is ready as soon as it is made, so all of them are queryable. */
-function listSearchIndexes(collection: Collection | undefined, operand: Document): IteratorObject<Document> {
+function listSearchIndexes(collection: Collection | undefined, operand: Document): IteratorObject<Found> {
   const indexes = collection?.searchIndexes ?? [];
   return indexes
     .values()
     .filter(({ name }) => operand.name === undefined || operand.name === name)
-    .map(({ name, type, definition }) => ({ name, type, queryable: true, latestDefinition: definition }));
+    .map(({ name, type, definition }) =>
+      makeRow(0, encodeDocument({ name, type, queryable: true, latestDefinition: definition })),
+    );
 }
 
 /** The index of that name; undefined when there is none: a search then finds nothing, as in Atlas. */
@@ -53,7 +59,7 @@ const MAX_CANDIDATES = 10_000;
  * `$vectorSearch` by Atlas' rules. All vectors are compared, so `numCandidates` is checked and makes no difference.
  * https://www.mongodb.com/docs/atlas/atlas-vector-search/vector-search-stage/
  */
-function vectorSearch(collection: Collection | undefined, operand: Document): IteratorObject<Document> {
+function vectorSearch(collection: Collection | undefined, operand: Document): IteratorObject<Found> {
   const given = readFields("$vectorSearch", operand, vectorSearchShape);
   const { index: name = "", path, numCandidates = 0, limit = 0, filter = {} } = given;
   if (limit < 1 || limit > numCandidates || numCandidates > MAX_CANDIDATES)
@@ -68,8 +74,8 @@ function vectorSearch(collection: Collection | undefined, operand: Document): It
     throw refused(`vector field is indexed with ${dimensions} dimensions but queried with ${vector.length}`);
   checkFilter(filter, filterPaths);
   return bestFirst(collection, vectors.search({ vector, limit, filter })).flatMap(({ rid, score }) => {
-    const document = readRow(collection, rid)?.document();
-    return document === undefined ? [] : [attachScore(document, "vectorSearchScore", score)];
+    const row = readRow(collection, rid);
+    return row === undefined ? [] : [{ ...row, score: { name: "vectorSearchScore", value: score } as const }];
   });
 }
 
@@ -82,7 +88,7 @@ function checkFilter(filter: Document, paths: readonly string[]): void {
 }
 
 /** `$search`: words, and values to filter by. https://www.mongodb.com/docs/atlas/atlas-search/query-syntax/ */
-function textSearch(collection: Collection | undefined, operand: Document): IteratorObject<Document> {
+function textSearch(collection: Collection | undefined, operand: Document): IteratorObject<Found> {
   const { index, compound = {} } = readFields("$search", operand, { index: "text", compound: "document" });
   if (index === undefined) throw notOffered("a $search without an index");
   const text = collection && findIndex(collection, index, "search")?.text;
@@ -90,12 +96,12 @@ function textSearch(collection: Collection | undefined, operand: Document): Iter
   return runTextSearch(collection, text, readSearch(compound, text.definition));
 }
 
-function* runTextSearch(collection: Collection, index: TextIndex, clauses: SearchClauses): Generator<Document> {
+function* runTextSearch(collection: Collection, index: TextIndex, clauses: SearchClauses): Generator<Found> {
   const findAllowed = makeRowTest(collection, clauses.conditions.length > 0 ? { $and: clauses.conditions } : {});
   const hits = Array.from(index.search(clauses), ([rid, score]) => ({ rid, score }));
   for (const { rid, score } of bestFirst(collection, hits)) {
-    const document = findAllowed(rid);
-    if (document !== undefined) yield attachScore(document, "searchScore", score);
+    const row = findAllowed(rid);
+    if (row !== undefined) yield { ...row, score: { name: "searchScore", value: score } };
   }
 }
 
@@ -103,8 +109,8 @@ function* runTextSearch(collection: Collection, index: TextIndex, clauses: Searc
 const patience = 200;
 const mostAllowed = 20_000;
 
-/** Answers the row's document when the filter lets it through. */
-function makeRowTest(collection: Collection, filter: Document): (rid: number) => Document | undefined {
+/** Reads the row when the filter lets it through. */
+function makeRowTest(collection: Collection, filter: Document): (rid: number) => Row | undefined {
   const matches = compileFilter(filter);
   let excluded = 0;
   let allowed: Set<number> | undefined;
@@ -115,8 +121,8 @@ function makeRowTest(collection: Collection, filter: Document): (rid: number) =>
       if (rids.size < mostAllowed) allowed = rids;
     }
     if (allowed?.has(rid) === false) return undefined;
-    const document = readRow(collection, rid)?.document();
-    if (document === undefined || allowed !== undefined || matches(document)) return document;
+    const row = readRow(collection, rid);
+    if (row === undefined || allowed !== undefined || matches(row.document())) return row;
     excluded++;
     return undefined;
   };

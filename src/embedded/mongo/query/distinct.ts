@@ -5,7 +5,7 @@ import { located, notOffered } from "../command-error.ts";
 import { type Collection, checkThere } from "../storage/collection.ts";
 import { compileFilter } from "./filter.ts";
 import { planQuery, successor } from "./planner.ts";
-import type { KeyRow } from "./query.ts";
+import { isBriefFor, type KeyRow } from "./query.ts";
 
 const mostValues = 1_000;
 
@@ -19,6 +19,7 @@ export function distinctValues(collection: Collection | undefined, path: string,
     compileFilter(filter);
     return [];
   }
+  checkThere(collection);
   const { scan, isExact } = planQuery(collection, { filter, sort: { [path]: 1 } });
   const [range, ...others] = scan?.ranges ?? [];
   const at = scan?.index.paths.indexOf(path) ?? -1;
@@ -30,9 +31,8 @@ export function distinctValues(collection: Collection | undefined, path: string,
   const prefix = encodeKey(before, isDescending);
   const wanted = new Set([path]);
   const values: string[] = [];
+  const isBrief = isBriefFor(collection, wanted);
   for (let low = range.low; ; ) {
-    checkThere(collection);
-    const isBrief = collection.largeFields.has(path) ? 0 : 1;
     const found = keys.forward.get(isBrief, low, -1, range.high, 1) as unknown as KeyRow | undefined; // prepared so
     if (found === undefined) return values;
     const value = getField(decodeFields(found[2], wanted), path);

@@ -112,7 +112,7 @@ function* candidates(collection: Collection, { scan, fields }: Plan, chunk: numb
 }
 
 /** 1 where none of the fields is large, so that rows are read without those that are; else 0. */
-function isBriefFor({ largeFields }: Collection, fields: ReadonlySet<string> | undefined): 0 | 1 {
+export function isBriefFor({ largeFields }: Collection, fields: ReadonlySet<string> | undefined): 0 | 1 {
   return fields && !largeFields.keys().some((name) => fields.has(name)) ? 1 : 0;
 }
 

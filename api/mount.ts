@@ -27,6 +27,7 @@ import {
   takesIdempotencyKey,
 } from "./route.ts";
 import { writeEventStream } from "./sse.ts";
+import type { UnprovenConnections } from "./unproven-connections.ts";
 
 /** Memory for large bodies in one process, in bytes; at least two of the largest always fit. */
 const LARGE_BODIES_BYTES = 256 << 20;
@@ -44,7 +45,15 @@ const MAX_WIDGET_BYTES = 64 << 10;
 export function mountRoutes(
   app: Koa<RequestState>,
   platform: Platform,
-  { routes, stopping, takeTurn }: { routes: readonly AnyRoute[]; stopping: AbortSignal; takeTurn: TakeTurn },
+  {
+    routes,
+    ...deps
+  }: {
+    routes: readonly AnyRoute[];
+    stopping: AbortSignal;
+    takeTurn: TakeTurn;
+    connections: Pick<UnprovenConnections, "prove">;
+  },
 ): void {
   const router = new Router<RequestState>();
   const fixed = new Map<string, (ctx: ApiContext) => Promise<void>>();
@@ -61,7 +70,7 @@ export function mountRoutes(
   const clientOf = (ctx: ApiContext) =>
     findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor: ctx.get("x-forwarded-for") });
   for (const route of routes) {
-    const serve = serveRoute(platform, route, { budget, presence, clientOf, stopping, takeTurn });
+    const serve = serveRoute(platform, route, { ...deps, budget, presence, clientOf });
     router[route.method](route.path, serve);
     if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
   }
@@ -84,12 +93,14 @@ function serveRoute(
     clientOf,
     stopping,
     takeTurn,
+    connections,
   }: {
     budget: BodyBudget;
     presence: Presence;
     clientOf(ctx: ApiContext): string;
     stopping: AbortSignal;
     takeTurn: TakeTurn;
+    connections: Pick<UnprovenConnections, "prove">;
   },
 ): (ctx: ApiContext) => Promise<void> {
   const read = makeInputReader(platform.config.limits, route, budget);
@@ -113,6 +124,7 @@ function serveRoute(
       const admitting = admit(ctx, tenancy, { caller, client });
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
+      if (rejection === undefined) connections.prove(ctx.req.socket);
       presence.begins(rootOf(caller));
     }
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;

@@ -20,6 +20,7 @@ import { mountRoutes } from "./mount.ts";
 import { serveOperatorPages } from "./operator-pages.ts";
 import type { AnyRoute } from "./route.ts";
 import { documentationRoutes } from "./routes/documentation.ts";
+import { makeUnprovenConnections, type UnprovenConnections } from "./unproven-connections.ts";
 
 /** Times that bound what a slow or silent client can hold, in ms. */
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -40,8 +41,10 @@ export type ApiServer = {
 export async function serveApi(platform: Platform, routes: readonly AnyRoute[] = allRoutes): Promise<ApiServer> {
   const { host, port } = platform.config.http;
   const stopping = new AbortController();
-  const server = createServer(createApp(platform, routes, stopping.signal).callback());
+  const connections = makeUnprovenConnections();
+  const server = createServer(createApp(platform, { routes, stopping: stopping.signal, connections }).callback());
   configureServer(server);
+  connections.watch(server);
   const url = await listen(server, { host, port, setting: "HOST and PORT" });
   const close = () => {
     stopping.abort();
@@ -51,7 +54,14 @@ export async function serveApi(platform: Platform, routes: readonly AnyRoute[] =
 }
 
 /** The HTTP application over a platform, without a listening socket. `stopping` aborts when it is to end. */
-function createApp(platform: Platform, routes: readonly AnyRoute[], stopping: AbortSignal): Koa<RequestState> {
+function createApp(
+  platform: Platform,
+  {
+    routes,
+    stopping,
+    connections,
+  }: { routes: readonly AnyRoute[]; stopping: AbortSignal; connections: UnprovenConnections },
+): Koa<RequestState> {
   const { logger } = platform;
   const app = new Koa<RequestState>();
   app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // the response is already written
@@ -59,7 +69,12 @@ function createApp(platform: Platform, routes: readonly AnyRoute[], stopping: Ab
   const takeTurn = makeTurns();
   app.use(respondToErrors({ logger, publicUrl: platform.config.http.publicUrl, takeTurn }));
   app.use(serveOperatorPages(platform));
-  mountRoutes(app, platform, { routes: [...routes, ...documentationRoutes(routes)], stopping, takeTurn });
+  mountRoutes(app, platform, {
+    routes: [...routes, ...documentationRoutes(routes)],
+    stopping,
+    takeTurn,
+    connections,
+  });
   return app;
 }
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
 /** Wait after a start that failed, as while the store is unavailable, in ms. */
 const START_AGAIN_MS = 250;
+const PRLIMIT_TIMEOUT_MS = 5_000;
 
 /** Code of a process that could not close in time, as while Redis is frozen (src/run-process.ts). */
 const CUT_SHORT = 3;
@@ -52,6 +53,8 @@ export async function startFleet(options: {
   workers: number;
   logDir: string;
   freezer: Freezer;
+  /** File descriptors that each process may have; those of this process where it is not given. */
+  descriptors?: number;
 }): Promise<Fleet> {
   const { freezer } = options;
   const unexpected: string[] = [];
@@ -127,12 +130,19 @@ export async function startFleet(options: {
   };
 }
 
-function spawnInto(slot: Slot, { env, logDir }: { env: Record<string, string>; logDir: string }): ChildProcess {
+function spawnInto(
+  slot: Slot,
+  { env, logDir, descriptors }: { env: Record<string, string>; logDir: string; descriptors?: number },
+): ChildProcess {
   const child = fork(productFile(scripts[slot.role]), {
     execArgv: [...process.execArgv, ...flagsOf[slot.role]],
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
+  if (descriptors !== undefined) {
+    const timeout = PRLIMIT_TIMEOUT_MS;
+    spawnSync("prlimit", [`--pid=${child.pid}`, `--nofile=${descriptors}:${descriptors}`], { timeout }); // Linux alone has it
+  }
   const log = createWriteStream(join(logDir, `${slot.name}.log`), { flags: "a" });
   for (const output of [child.stdout, child.stderr]) output?.pipe(log, { end: false });
   child.once("close", () => log.end());

@@ -26,6 +26,9 @@ export type Field = {
 /** Room of each tenant's cached answers on the platforms that are attacked, in bytes. */
 export const CACHE_BYTES_PER_TENANT = 16 << 20;
 
+/** File descriptors that each process of the attacked platforms may have. */
+export const DESCRIPTORS = 8_192;
+
 /** One way to hurt others. `prepare` makes what the attack needs, before anything is measured. */
 export type Attack = {
   name: string;

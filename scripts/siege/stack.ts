@@ -7,7 +7,7 @@ import { makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { type Fleet, startFleet } from "../chaos/fleet.ts";
 import { makeFreezer } from "../chaos/freezer.ts";
-import { CACHE_BYTES_PER_TENANT, type Client, idOf, makeClient } from "./attack.ts";
+import { CACHE_BYTES_PER_TENANT, type Client, DESCRIPTORS, idOf, makeClient } from "./attack.ts";
 
 /** A platform as processes of its own, with the keys of victims, of a page of the first one's, and of an attacker. */
 export type Stack = { fleet: Fleet; url: string; keys: Keys; victims: Victim[] };
@@ -42,7 +42,14 @@ export async function openStack(
     SHUTDOWN_GRACE_MS: "2000",
   };
   const keys = await makeKeys(env);
-  const fleet = await startFleet({ env, apis: 1, workers: options.workers, logDir, freezer: makeFreezer() });
+  const fleet = await startFleet({
+    env,
+    apis: 1,
+    workers: options.workers,
+    logDir,
+    freezer: makeFreezer(),
+    descriptors: DESCRIPTORS,
+  });
   disposables.add(() => fleet.close());
   const url = fleet.nextUrl() ?? "";
   const victims = await Promise.all(

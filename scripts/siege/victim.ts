@@ -16,7 +16,16 @@ export type Experience = {
 };
 
 type Form = Awaited<ReturnType<typeof toForm>>;
-type Ask = { share: number; isJob: boolean; method: string; path: string; body?: object; form?: Form };
+type Ask = {
+  share: number;
+  isJob: boolean;
+  method: string;
+  path: string;
+  body?: object;
+  form?: Form;
+  /** On a connection of its own, as a program that makes one call has it. */
+  isAlone?: true;
+};
 
 /** Size of the victims' files, in bytes: large enough to need a place among the large bodies. */
 const FILE_BYTES = 1_200_000;
@@ -34,7 +43,7 @@ function asksOf(workflowId: string, upload: Form): readonly Ask[] {
   return [
     { share: 12, isJob: false, method: "POST", path: "/ai/chat", body: chat },
     { share: 6, isJob: false, method: "POST", path: "/rag/query", body: { query: "How is the pump bled?", topK: 3 } },
-    { share: 3, isJob: false, method: "GET", path: "/jobs?limit=20" },
+    { share: 3, isJob: false, method: "GET", path: "/jobs?limit=20", isAlone: true },
     { share: 3, isJob: true, method: "POST", path: "/rag/ingest", body: { content: page, title: "Pump" } },
     { share: 6, isJob: true, method: "POST", path: `/workflows/${workflowId}/execute`, body: { input: { n: 1 } } },
     { share: 1, isJob: false, method: "POST", path: "/v1/files", form: upload },
@@ -71,7 +80,7 @@ export async function live(options: {
 
 async function askOnce(
   { url, apiKey }: { url: string; apiKey: string },
-  { method, path, body, form, isJob }: Ask,
+  { method, path, body, form, isJob, isAlone }: Ask,
   experience: Experience,
 ): Promise<void> {
   const startedAt = performance.now();
@@ -82,6 +91,7 @@ async function askOnce(
       ...(body ? { "content-type": "application/json" } : {}),
       ...(form ? { "content-type": form.type } : {}),
       ...(isJob ? { prefer: "wait=60" } : {}),
+      ...(isAlone ? { connection: "close" } : {}),
     },
     ...(body ? { body: JSON.stringify(body) } : {}),
     ...(form ? { body: form.body } : {}),

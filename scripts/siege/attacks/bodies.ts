@@ -1,5 +1,6 @@
 import { connect } from "node:net";
-import { type Attack, type Field, flood } from "../attack.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Attack, DESCRIPTORS, type Field, flood } from "../attack.ts";
 
 const keys = (count: number, value: unknown) =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`k ${n}`, value]));
@@ -25,15 +26,24 @@ function body(
 }
 
 /** Pause between two parts of a head that never ends, in ms. */
-const DRIP_MS = 500;
+const DRIP_MS = 5_000;
 
-/** Opens connections that begin a request and never end it. `drip` is sent on as long as the connection is there. */
+/**
+ * Opens connections that begin a request and never end it. `drip` is sent on as long as the connection is there. Each is opened
+ * within `spreadMs` after the begin, and again as long after it was closed.
+ */
 async function beginRequests(
   { url, signal }: Field,
-  { lanes, headers, drip }: { lanes: number; headers(turn: number): string; drip?: string },
+  {
+    lanes,
+    headers,
+    drip,
+    spreadMs = 0,
+  }: { lanes: number; headers(turn: number): string; drip?: string; spreadMs?: number },
 ): Promise<void> {
   const { hostname, port } = new URL(url);
   await flood(signal, lanes, async (turn) => {
+    await delay(Math.random() * spreadMs);
     const socket = connect(Number(port), hostname);
     const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
     const stop = () => socket.destroy();
@@ -51,6 +61,9 @@ async function beginRequests(
 
 /** Connections that take the memory for large bodies: a few large ones, and the smallest that need a place for the rest. */
 const IDLE_UPLOADS = { lanes: 32, large: 12, largeBytes: 20 << 20, smallBytes: (1 << 20) + 1 };
+
+/** Time in which the slow requests are begun, in ms: opening many connections at once would be a flood of another kind. */
+const SLOW_SPREAD_MS = 10_000;
 
 export const bodyAttacks: readonly Attack[] = [
   body("metadata-keys", "metadata of a million keys", {
@@ -117,7 +130,14 @@ export const bodyAttacks: readonly Attack[] = [
   },
   {
     name: "slow-headers",
-    about: "requests whose headers never end: a line every half second, on 256 connections",
-    run: (field) => beginRequests(field, { lanes: 256, headers: () => "x-slow: 1\r\n", drip: "x-more: 1\r\n" }),
+    about:
+      "requests whose headers never end: a line every five seconds, on more connections than the API has descriptors for",
+    run: (field) =>
+      beginRequests(field, {
+        lanes: Math.round(1.2 * DESCRIPTORS),
+        headers: () => "x-slow: 1\r\n",
+        drip: "x-more: 1\r\n",
+        spreadMs: SLOW_SPREAD_MS,
+      }),
   },
 ];

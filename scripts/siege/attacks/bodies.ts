@@ -30,7 +30,7 @@ const DRIP_MS = 5_000;
 
 /**
  * Opens connections that begin a request and never end it. `drip` is sent on as long as the connection is there. Each is opened
- * within `spreadMs` after the begin, and again as long after it was closed.
+ * within `spreadMs` after the begin, and again within as long after it was closed.
  */
 async function beginRequests(
   { url, signal }: Field,
@@ -43,7 +43,8 @@ async function beginRequests(
 ): Promise<void> {
   const { hostname, port } = new URL(url);
   await flood(signal, lanes, async (turn) => {
-    await delay(Math.random() * spreadMs);
+    await delay(Math.random() * spreadMs, undefined, { signal }).catch(() => undefined); // it fails at the end alone
+    if (signal.aborted) return { status: 0, text: "" };
     const socket = connect(Number(port), hostname);
     const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
     const stop = () => socket.destroy();

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { AppError } from "../../src/errors.ts";
 import { toPlainWords } from "./plain-words.ts";
+import { withPresentFields } from "./present-fields.ts";
 
 /** Most problems that one response lists. */
 const MAX_ISSUES = 100;
@@ -17,7 +18,7 @@ const MAX_NULL_ROUNDS = 4;
 export function parseInput(schema: z.ZodType, value: unknown, where: InputPlace): unknown {
   let problems: Problem[] = [];
   for (let round = 0; round <= MAX_NULL_ROUNDS; round += 1) {
-    const result = schema.safeParse(value, { error: toPlainWords });
+    const result = withPresentFields(schema, value).safeParse(value, { error: toPlainWords });
     if (result.success) return result.data;
     problems = result.error.issues.slice(0, MAX_ISSUES).flatMap((issue) => flatten(issue, value));
     const dropped = problems.filter(({ path }) => dropNull(schema, value, path));

@@ -60,4 +60,29 @@ describe("input validation", () => {
     expect(knownFields(z.looseObject({ a: z.string() }))).to.equal(undefined);
     expect(knownFields(z.record(z.string(), z.string()))).to.equal(undefined);
   });
+
+  describe("of a schema with many optional fields", () => {
+    const names = Array.from({ length: 40 }, (_, n) => `field${n}`);
+    const wide = z.object({
+      model: z.string().nullable().default("m"),
+      ...Object.fromEntries(names.map((name) => [name, z.number().nullish()])),
+      messages: z.array(z.string()),
+    });
+    const parse = (value: unknown) => parseInput(wide, value, "body");
+
+    it("gives the fields that a value has, defaults, and nothing that the schema does not know", () => {
+      for (const given of [{}, { field3: 1 }, { field3: null, field39: 2 }, { model: "own" }]) {
+        const value = { messages: ["a"], ...given, other: 1 };
+        expect(parse(value)).to.deep.equal({ model: "m", messages: ["a"], ...given });
+      }
+    });
+
+    it("refuses wrong and missing fields, however many combinations of fields there were before", () => {
+      for (const [place, name] of names.entries()) {
+        expect(problems(wide, { [name]: "x", messages: [1] }).paths).to.deep.equal([name, "messages[0]"]);
+        expect(problems(wide, { [name]: place }).paths).to.deep.equal(["messages"]);
+        expect(parse({ [name]: place, messages: [] })).to.deep.equal({ model: "m", messages: [], [name]: place });
+      }
+    });
+  });
 });

@@ -145,6 +145,20 @@ describe("embedded store: $vectorSearch", () => {
       }
     }));
 
+  it("finds those that a filter leaves, also where all others are nearer", () =>
+    withFreshServer(async (db) => {
+      const things = db.collection<Document>("things");
+      const queryVector = Array.from({ length: dimensions }, () => 1);
+      const chunks = makeChunks(600).map((chunk, n) => {
+        const live = n % 3 === 0;
+        return { ...chunk, live, v: chunk.v.map((value) => Math.fround(value + (live ? -2 : 2))) };
+      });
+      await things.insertMany(chunks.map(asStored));
+      await createIndex(things);
+      const far = chunks.filter(({ live }) => live);
+      await expectExact(things, far, { queryVector, limit: 12, filter: { live: true } });
+    }));
+
   it("finds exactly the nearest among thousands, also where their vectors hardly differ", () =>
     withFreshServer(async (db) => {
       const random = makeRandom(3);
@@ -172,12 +186,14 @@ describe("embedded store: $vectorSearch", () => {
           { tenant: "one" },
           12,
         );
-        const few = ["d8", "d9", "d10", "d11"];
-        await check(
-          chunks.filter(({ doc }) => few.includes(doc)),
-          { tenant: "one", doc: { $in: few } },
-          12,
-        );
+        const some = ["d8", "d9", "d10", "d11", "d12", "d13"];
+        for (const wanted of [some.slice(0, 4), some]) {
+          await check(
+            chunks.filter(({ doc }) => wanted.includes(doc)),
+            { tenant: "one", doc: { $in: wanted } },
+            12,
+          );
+        }
       }
     }));
 

@@ -104,10 +104,10 @@ function runStages(collection: Collection | undefined, stages: readonly NamedSta
 function compileAfterSearch(
   stages: readonly NamedStage[],
 ): (found: IteratorObject<Found>) => IteratorObject<Uint8Array> {
-  const run = compilePipeline(stages);
   const [[name, operand] = [], ...others] = stages;
   const isOne = name === "$project" && isDocument(operand) && others.length === 0;
   const pick = isOne ? compileProjection(operand).ofBytes : undefined;
+  const run = compilePipeline(pick ? [] : stages);
   if (pick) return (found) => [...found.map(({ bytes, score }) => pick(bytes, score))].values();
   return (found) =>
     encodeAll(run(found.map(({ document, score }) => (score ? attachScore(document(), score) : document()))));

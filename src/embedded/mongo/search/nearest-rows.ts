@@ -3,11 +3,20 @@ import { encodeDirection } from "./direction-codes.ts";
 import { dotProduct } from "./dot-product.ts";
 import type { Partition, VectorRow } from "./partition.ts";
 
-type Search = { vector: Float32Array; count: number; rows: readonly VectorRow[] };
+/** `among`: which of the rows are wanted, and what share of them that is. */
+type Search = {
+  vector: Float32Array;
+  count: number;
+  rows: readonly VectorRow[];
+  among?: { isWanted(row: VectorRow): boolean; share: number };
+};
 
-/** The rows nearest to a vector of length 1, nearest first: of all rows of a partition, or of some. */
-export function nearestRows(partition: Partition, { vector, count, rows }: Search): VectorRow[] {
-  const search = { vector, rows, count: Math.min(count, rows.length) };
+/**
+ * The rows nearest to a vector of length 1, nearest first: of all rows of a partition, or of some. They may be fewer than
+ * `count` where only some of the rows are wanted.
+ */
+export function nearestRows(partition: Partition, { count, ...given }: Search): VectorRow[] {
+  const search = { ...given, count: Math.min(count, given.rows.length) };
   if (search.count === 0) return [];
   return nearestByCodes(partition, search) ?? nearestByVectors(partition, search);
 }
@@ -26,9 +35,9 @@ const rounding = 1e-3;
  * Compares the codes, a quarter of the bytes, and then the vectors of the rows whose codes are nearest, until no other row can
  * be as near as the last of the result, by the error that codes may have. Undefined when that takes too many.
  */
-function nearestByCodes(partition: Partition, { vector, count, rows }: Search): VectorRow[] | undefined {
+function nearestByCodes(partition: Partition, { vector, count, rows, among }: Search): VectorRow[] | undefined {
   const scan = blockScan().codes;
-  const asked = Math.max(minCandidates, candidatesAWanted * count);
+  const asked = Math.max(minCandidates, Math.ceil((candidatesAWanted * count) / (among?.share ?? 1)));
   if (scan === undefined || rows.length < codesFrom || asked >= rows.length) return undefined;
   const { dimensions, matrix, codes, codeError } = partition;
   const code = new Int8Array(dimensions);
@@ -36,7 +45,8 @@ function nearestByCodes(partition: Partition, { vector, count, rows }: Search): 
   const { places, distances } = scan(blockOf(partition, rows, codes), code, asked);
   let nearest: { row: VectorRow; score: number }[] = [];
   for (let from = 0; from < asked; from += slice) {
-    const candidates = places.slice(from, from + slice).flatMap((place) => rows[place] ?? []);
+    const near = places.slice(from, from + slice).flatMap((place) => rows[place] ?? []);
+    const candidates = among ? near.filter(among.isWanted) : near;
     const scored = candidates.map((row) => ({ row, score: dotProduct(matrix, row.place * dimensions, vector) }));
     nearest = [...nearest, ...scored].sort((a, b) => b.score - a.score || a.row.place - b.row.place).slice(0, count);
     const mostOfOthers = 1 - (distances[Math.min(from + slice, asked) - 1] ?? 0) + error;
@@ -45,9 +55,12 @@ function nearestByCodes(partition: Partition, { vector, count, rows }: Search): 
   return undefined;
 }
 
-function nearestByVectors(partition: Partition, { vector, count, rows }: Search): VectorRow[] {
-  const { places } = blockScan().vectors(blockOf(partition, rows, partition.matrix), vector, count);
-  return places.flatMap((place) => rows[place] ?? []);
+function nearestByVectors(partition: Partition, { vector, count, rows, among }: Search): VectorRow[] {
+  // More are asked for than are wanted: what lies behind them is farther away.
+  const asked = among ? Math.min(rows.length, Math.ceil(count / among.share) + count + 16) : count;
+  const { places } = blockScan().vectors(blockOf(partition, rows, partition.matrix), vector, asked);
+  const near = places.flatMap((place) => rows[place] ?? []);
+  return among ? near.filter(among.isWanted).slice(0, count) : near;
 }
 
 /** What a block holds of some rows: the block itself for all of them, else a copy. */

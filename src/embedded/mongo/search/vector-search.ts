@@ -22,7 +22,7 @@ export function searchPartitions(partitions: readonly Partition[], query: Vector
   return hits.sort((a, b) => b.score - a.score || a.rid - b.rid).slice(0, query.limit);
 }
 
-/** From this share of matching rows on, the whole block is scanned and the others are left out of the result. */
+/** From this share of matching rows on, the whole block is scanned and the others are left out. */
 const scanAllFrom = 0.2;
 
 function nearestMatches(
@@ -33,10 +33,10 @@ function nearestMatches(
   const { groups, count } = chooseGroups(partition, filter);
   const share = count / rows.length;
   if (share >= scanAllFrom) {
-    // More are asked for than are wanted. The result is exact when enough of them match: what lies behind is farther away.
-    const asked = share === 1 ? limit : Math.ceil(limit / share) + limit + 16;
-    const nearest = nearestRows(partition, { vector, count: asked, rows }).filter(({ group }) => groups.has(group));
-    if (nearest.length >= Math.min(limit, count)) return nearest.slice(0, limit);
+    const among = { isWanted: ({ group }: VectorRow) => groups.has(group), share };
+    const wanted = Math.min(limit, count);
+    const nearest = nearestRows(partition, { vector, count: wanted, rows, ...(share < 1 ? { among } : {}) });
+    if (nearest.length === wanted) return nearest;
   }
   return nearestRows(partition, { vector, count: limit, rows: [...groups.values().flatMap((group) => group.rows)] });
 }

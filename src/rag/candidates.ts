@@ -6,7 +6,8 @@ import { withFeedback } from "./feedback.ts";
 import { rankByWords, type WordHit } from "./rank-by-words.ts";
 import type { QueryInput } from "./schemas.ts";
 
-const EXTRA_HITS = 10; // beyond topK, since hits of outdated versions are dropped
+/** Hits beyond topK: those of outdated versions and of repeated texts are dropped. Those by words are put in a better order, too. */
+const EXTRA_HITS = { lexical: 10, vector: 5 };
 const FUSED_DEPTH = 3; // hits of each list that hybrid ranks, as a multiple of topK
 export const MIN_FUSED = 100;
 
@@ -26,7 +27,7 @@ export type Candidates = { byText?: WordHit[]; byVector?: ChunkHit[][] };
 
 /** How many hits each search is asked for first. */
 export function depthOf({ mode, topK }: Pick<QueryInput, "mode" | "topK">): number {
-  return mode === "hybrid" ? Math.max(MIN_FUSED, FUSED_DEPTH * topK) : topK + EXTRA_HITS;
+  return mode === "hybrid" ? Math.max(MIN_FUSED, FUSED_DEPTH * topK) : topK + EXTRA_HITS[mode];
 }
 
 /** Searches by words, by vectors, or by both; then the first hits by words move the vectors that are searched for. */

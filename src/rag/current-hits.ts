@@ -36,7 +36,7 @@ export type CurrentSearch = Omit<Search, "vectors"> &
     vectorsFor(spaces: readonly string[]): Promise<QueryVectors>;
     /** Runs a deep search in its turn. */
     inWideTurn<T>(search: () => Promise<T>): Promise<T>;
-    /** Which documents are wanted among those that are searched. With it one search of this many times the depth is made. */
+    /** Which documents are wanted among those that are searched: by a search of this many times the depth, and one deeper one. */
     among?: { isWanted(header: DocumentHeader): boolean; depthFactor: number };
   };
 
@@ -77,9 +77,10 @@ export async function findCurrent(
     const isStale = hits.some((hit) => hit.version < (headers.get(hit.documentId)?.version ?? 0));
     const isMoved = inUse.some((space) => !searched.includes(space));
     const isShort = current.length < Math.min(topK, hits.length) && hits.length >= limit && limit < MAX_HITS;
-    if (isLast || !(isStale || isMoved || (isShort && among === undefined)))
+    const isDeeper = isShort && (among === undefined || run === 0);
+    if (isLast || !(isStale || isMoved || isDeeper))
       return { hits: isJudged ? current : current.slice(0, topK), headers, warnings, isShort };
-    if (isShort && among === undefined) limit = Math.min(MAX_HITS, limit * 4);
+    if (isDeeper) limit = Math.min(MAX_HITS, limit * 4);
     searched = inUse;
   }
 }

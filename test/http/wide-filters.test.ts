@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
-const COUNT = 160;
-const FIRST_FERRY = 40;
+const COUNT = 170;
+const FIRST_FERRY = 50;
 const filter = { n: { gte: FIRST_FERRY } };
 type Result = { content: string; documentId: string; score: number };
 
@@ -58,11 +58,15 @@ describe("a filter that many documents match", function () {
     expect([next.length, lookups]).to.deep.equal([5, 1]);
   });
 
-  it("looks them up where others are nearer", async () => {
+  it("looks deeper where some others are nearer, and looks them up where many are", async () => {
     const where = { filter: { n: { gte: FIRST_FERRY, lt: COUNT } } };
     await find("Which ferry leaves the harbour?", where);
-    const found = await find("Which pump is bled first?", where);
-    expect(found.map(({ content }) => content.includes("ferry"))).to.deep.equal(Array(5).fill(true));
+    const isFerry = ({ content }: Result) => content.includes("ferry");
+    const deeper = await find("Which pump is bled first?", where); // the first 20 are pumps, and not the first 80
+    expect(deeper.map(isFerry)).to.deep.equal(Array(5).fill(true));
+    expect(lookups).to.equal(1);
+    const found = await find("Which pump is bled first?", { ...where, topK: 1 }); // the first 12 are pumps, and the first 48
+    expect(found.map(isFerry)).to.deep.equal([true]);
     expect(lookups, "once for each").to.equal(2);
     await find("Which ferry leaves the harbour?", where);
     expect(lookups, "and from then on").to.equal(3);

@@ -2,7 +2,7 @@ import type { z } from "zod";
 
 /** Fewest fields of a schema with which it is worth while. */
 const MANY_FIELDS = 16;
-/** Most sets of fields that are remembered of a schema; callers choose them. */
+/** Most sets of fields that are remembered of a schema. Callers choose them; for any further one the whole schema is used. */
 const MAX_SETS = 32;
 
 /** A schema's optional fields, and the schemas of those sets of them that values had. */
@@ -11,8 +11,8 @@ type Parts = { optional: ReadonlySet<string>; bySet: Map<string, z.ZodType> };
 const partsOf = new WeakMap<z.ZodType, Parts | null>();
 
 /**
- * The part of an object schema that a value needs: without the optional fields that the value does not have. It finds the
- * same as the whole one. That runs the check of each field, and most bodies have three of thirty.
+ * The part of an object schema that a value needs: without the optional fields that the value does not have. It gives the same
+ * result as the whole schema, which runs the check of every field; most bodies have three of thirty.
  */
 export function withPresentFields(schema: z.ZodType, value: unknown): z.ZodType {
   if (typeof value !== "object" || value === null) return schema;

@@ -107,8 +107,8 @@ function compileAfterSearch(
   const [[name, operand] = [], ...others] = stages;
   const isOne = name === "$project" && isDocument(operand) && others.length === 0;
   const pick = isOne ? compileProjection(operand).ofBytes : undefined;
-  const run = compilePipeline(pick ? [] : stages);
   if (pick) return (found) => [...found.map(({ bytes, score }) => pick(bytes, score))].values();
+  const run = compilePipeline(stages);
   return (found) =>
     encodeAll(run(found.map(({ document, score }) => (score ? attachScore(document(), score) : document()))));
 }

@@ -27,7 +27,7 @@ export function gatherInserts<T extends Created>(
 ): (record: T) => Promise<void> {
   const insert = collection.collectionName;
   const duplicates = new WeakMap<T, MongoServerError>();
-  const insertGathered = gatherWrites<T>(
+  const { add: insertGathered } = gatherWrites<T>(
     async (documents) => {
       const { writeErrors } = await runWrite(db, { insert, documents: [...documents], ordered: false });
       for (const error of writeErrors) {

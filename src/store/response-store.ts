@@ -91,7 +91,7 @@ export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater"
     return { tenantId, kind: "sources" as const, bytes, expiresAt };
   };
   const count = (record: StoredResponse, bytes: number) => use.add(toUse(record, bytes));
-  const insertGathered = gatherWrites<StoredResponse>(
+  const { add: insertGathered } = gatherWrites<StoredResponse>(
     (documents) => runWrite(db, { insert: responseCollection.name, documents, ordered: false }),
     { most: MAX_GATHERED, everyMs: GATHER_MS },
   );

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { gatherWrites } from "./gather-writes.ts";
 
 /** What a tenant keeps in bytes; summing what is there would take too long, so it is counted as it is written. */
 type UseKind = "sources" | "responses" | "runs" | "callLogs";
@@ -20,7 +21,7 @@ export const useCollection = defineCollection<UseDocument>({
 });
 
 const HOUR_MS = 3_600_000;
-/** Longest wait of what is added later, in ms. A crash leaves the bytes of this time uncounted. */
+/** How often what is added later is written, in ms. A crash leaves the bytes of this time uncounted. */
 const LATER_MS = 250;
 
 export type UseChange = { tenantId: string; kind: UseKind; bytes: number; records?: number; expiresAt?: Date };
@@ -39,23 +40,19 @@ export function makeUseStore(db: Db) {
     const update = { $inc, $setOnInsert: { tenantId, kind, ...end } };
     await uses.updateOne({ _id: idOf(change) }, update, { upsert: true });
   };
-  let waiting: UseChange[] = [];
-  let timer: NodeJS.Timeout | undefined;
+  const gathered = gatherWrites<UseChange>((changes) => Promise.all(merge(changes).map(add)), {
+    most: Number.POSITIVE_INFINITY,
+    everyMs: LATER_MS,
+  });
+  let adding: Promise<void> | undefined;
   let added = Promise.resolve();
-  const writeWaiting = async () => {
-    clearTimeout(timer);
-    timer = undefined;
-    const changes = waiting;
-    waiting = [];
-    await Promise.allSettled(merge(changes).map(add)); // what fails is not counted, as after a crash
-  };
-  /** Writes what waits, once what was written before is there. */
-  const addWaiting = () => {
-    added = added.then(writeWaiting);
+  /** Writes what waits; resolves when what was added before is written. */
+  const settle = (): Promise<void> => {
+    gathered.hurry();
     return added;
   };
   const sum = async (tenantId: string, kind: UseKind, field: "bytes" | "records") => {
-    await addWaiting();
+    await settle();
     let total = 0;
     for await (const use of uses.find(ofTenant(tenantId, { kind }))) total += use[field] ?? 0;
     return Math.max(0, total);
@@ -66,11 +63,13 @@ export function makeUseStore(db: Db) {
     addAll: async (changes: readonly UseChange[]): Promise<void> => void (await Promise.all(merge(changes).map(add))),
     /** Adds bytes with others that come within a moment, in one write for each document; nothing waits for it. */
     addLater(change: UseChange): void {
-      waiting.push(change);
-      timer ??= setTimeout(addWaiting, LATER_MS);
+      const written = gathered.add(change);
+      if (written === adding) return; // with the one before it
+      adding = written;
+      added = written.catch(() => undefined); // too few are counted, as of a process that ends
     },
-    /** Resolves when what was added before is written. */
-    settled: addWaiting,
+    /** Resolves when what was added before is written; what waits for others is written at once. */
+    settled: settle,
     /** The bytes that a tenant keeps. */
     bytes: (tenantId: string, kind: UseKind): Promise<number> => sum(tenantId, kind, "bytes"),
     /** How many records they are, of kinds whose records are counted. */

@@ -39,9 +39,10 @@ export function toRedisError(error: unknown): AppError | undefined {
 class CodedRedis extends Redis {
   override sendCommand(command: Command, stream?: Parameters<Redis["sendCommand"]>[1]): unknown {
     const { reject } = command;
-    command.reject = (error) => {
+    const rejectCoded = (error: Error) => {
       reject(error instanceof ReplyError ? error : Object.assign(error, { code: REDIS_UNAVAILABLE }));
     };
+    command.reject = rejectCoded;
     return super.sendCommand(command, stream);
   }
 }

@@ -11,6 +11,9 @@ import { root, sourceFiles } from "./source-files.ts";
 const MAX_LINES = 300;
 const MAX_TEST_LINES = 500;
 const MAX_PAYLOAD_BYTES = 1_024;
+/** But those of a prototype, which are made once. */
+const assignedFunction =
+  /^[ \t]*(?!.*\.prototype\.)[\w.[\]]+\.\w+ (?:\?\?|\|\|)?= (?:async )?(?:function\b|(?:\([^()]*\)|\w+)(?:: [^=\n]+)? =>)/m;
 const silentSkip = /\b(?:this|context|it|describe)\.skip\(|\bx(?:it|describe)\(|\.only\(/;
 
 describe("the rules of the source", () => {
@@ -44,6 +47,14 @@ describe("the rules of the source", () => {
       .filter(({ path, text }) => path !== "src/config.ts" && /process\.env\b/.test(text))
       .map(({ path }) => `${path}: take the part of Config that it needs as an argument`);
     expect(readers).to.deep.equal([]);
+  });
+
+  it("assigns no function literal to a property, where V8 would make it one of the old objects", () => {
+    const assigning = sourceFiles("src", "api", "workers").flatMap(({ path, text }) => {
+      const [found] = assignedFunction.exec(text) ?? [];
+      return found === undefined ? [] : [`${path}: ${found.trim()}; name the function first, or make it in a literal`];
+    });
+    expect(assigning).to.deep.equal([]);
   });
 
   it("skips no test without a reason in its title", () => {

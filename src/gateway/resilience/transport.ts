@@ -63,65 +63,75 @@ export function makeTransport({ baseUrl, timeouts, dispatcher }: Connection) {
     });
   const firstByteOf = (call: TransportCall) =>
     call.isWhole === true ? (timeouts.answerMs ?? timeouts.firstByteMs) : timeouts.firstByteMs;
-  const dispatch = (call: TransportCall, exchange: Exchange) => {
-    if (call.signal.aborted) return exchange.fail(fromAbort(call.signal));
-    const onAbort = () => exchange.fail(fromAbort(call.signal));
-    call.signal.addEventListener("abort", onAbort, { once: true });
-    exchange.onSettled = () => call.signal.removeEventListener("abort", onAbort);
-    const { headers, body } = call;
+  const dispatch = (call: TransportCall, reader: Reader) => {
+    const { signal, headers, body } = call;
     const headersTimeout = firstByteOf(call);
+    const exchange = makeExchange(signal, { firstByteMs: headersTimeout, idleMs: timeouts.idleMs }, reader);
+    if (signal.aborted) return exchange.fail(fromAbort(signal));
     pool.dispatch({ path: root + call.path, method: "POST", headers, body, headersTimeout }, exchange.handler);
   };
   return {
     /** Sends and reads the whole response, whatever its status. */
     send: (call: TransportCall) =>
       new Promise<TransportResponse>((resolve, reject) => {
-        const exchange = makeExchange(firstByteOf(call), timeouts.idleMs);
         const parts: Buffer[] = [];
         let bytes = 0;
-        exchange.onChunk = (chunk) => {
-          bytes += chunk.length;
-          if (bytes > MAX_RESPONSE_BYTES)
-            exchange.fail(new AppError("provider_failed", "The provider's answer is too large."));
-          else parts.push(chunk);
-        };
-        exchange.onEnd = () => {
-          const body =
-            parts.length === 1 && parts[0] ? parts[0].toString("utf8") : Buffer.concat(parts).toString("utf8");
-          resolve({ status: exchange.status, headers: exchange.headers, body });
-        };
-        exchange.onBroken = (isGivenUp) => call.onBroken?.(Buffer.concat(parts).toString("utf8"), isGivenUp);
-        exchange.onError = reject;
-        dispatch(call, exchange);
+        const toText = () =>
+          parts.length === 1 && parts[0] ? parts[0].toString("utf8") : Buffer.concat(parts).toString("utf8");
+        dispatch(call, {
+          onHeaders: nothing,
+          onChunk: (chunk, { fail }) => {
+            bytes += chunk.length;
+            if (bytes > MAX_RESPONSE_BYTES)
+              fail(new AppError("provider_failed", "The provider's answer is too large."));
+            else parts.push(chunk);
+          },
+          onEnd: ({ status, headers }) => resolve({ status, headers, body: toText() }),
+          onBroken: (isGivenUp) => call.onBroken?.(toText(), isGivenUp),
+          onError: reject,
+        });
       }),
     /** Sends, and resolves when the headers are there. */
     open: (call: TransportCall) =>
       new Promise<TransportStream>((resolve, reject) => {
-        const exchange = makeExchange(firstByteOf(call), timeouts.idleMs);
-        exchange.onBroken = (isGivenUp) => call.onBroken?.("", isGivenUp);
-        exchange.onError = reject;
-        exchange.onHeaders = () => {
-          const { chunks, finish } = readChunks(exchange);
-          resolve({ status: exchange.status, headers: exchange.headers, chunks, finish });
-        };
-        dispatch(call, exchange);
+        const { read, add, fail, finish } = makeChunks();
+        dispatch(call, {
+          onHeaders: (exchange) => {
+            const { status, headers } = exchange;
+            resolve({ status, headers, chunks: read(exchange), finish });
+          },
+          onChunk: add,
+          onEnd: finish,
+          onBroken: (isGivenUp) => call.onBroken?.("", isGivenUp),
+          onError: (error) => {
+            reject(error); // does nothing once the headers were there
+            fail(error);
+          },
+        });
       }),
     close: () => pool.destroy(),
   };
 }
 
-/** One request under way. The callbacks are set by its reader; `onSettled` runs once, at the end or at the failure. */
+/**
+ * What is done with a response as it comes. It is made as a literal, before the exchange: V8 allocates a function literal that is
+ * assigned to a property among the old objects, and what a call has would outlive the call until all garbage is collected
+ * (`CheckAssigningFunctionLiteralToProperty` in V8's parser).
+ */
+type Reader = {
+  onHeaders(exchange: Exchange): void;
+  onChunk(chunk: Buffer, exchange: Exchange): void;
+  onEnd(exchange: Exchange): void;
+  /** Before `onError`, when the server has work with the request or has answered well so far. */
+  onBroken(isGivenUp: boolean): void;
+  onError(error: unknown): void;
+};
+
+/** One request under way. */
 type Exchange = {
   status: number;
   headers: IncomingHttpHeaders;
   handler: Dispatcher.DispatchHandler;
-  onHeaders: () => void;
-  onChunk: (chunk: Buffer) => void;
-  onEnd: () => void;
-  onError: (error: unknown) => void;
-  /** Before `onError`, when the server has work with the request or has answered well so far. */
-  onBroken: (isGivenUp: boolean) => void;
-  onSettled: () => void;
   pause(): void;
   resume(): void;
   /** Aborts the request; the reader gets `error`. */
@@ -129,24 +139,20 @@ type Exchange = {
 };
 
 const nothing = () => undefined;
-const deaf = {
-  onHeaders: nothing,
-  onChunk: nothing,
-  onEnd: nothing,
-  onError: nothing,
-  onBroken: nothing,
-  onSettled: nothing,
-};
 
-function makeExchange(firstByteMs: number, idleMs: number): Exchange {
+type Limits = { firstByteMs: number; idleMs: number };
+
+/** An exchange that ends with `signal`; `fail`, `onEnd` and `onError` come once in all. */
+function makeExchange(signal: AbortSignal, { firstByteMs, idleMs }: Limits, reader: Reader): Exchange {
   let controller: Dispatcher.DispatchController | undefined;
   let isSettled = false;
   let hasData = false;
   let watch: NodeJS.Timeout | undefined;
+  const onAbort = () => exchange.fail(fromAbort(signal));
   const settle = () => {
     isSettled = true;
     clearTimeout(watch);
-    exchange.onSettled();
+    signal.removeEventListener("abort", onAbort);
   };
   const watchFor = (ms: number, phase: string) => {
     clearTimeout(watch);
@@ -158,7 +164,6 @@ function makeExchange(firstByteMs: number, idleMs: number): Exchange {
   const exchange: Exchange = {
     status: 0,
     headers: {},
-    ...deaf,
     pause: () => {
       clearTimeout(watch); // it is our reader that is slow now, not the provider
       controller?.pause();
@@ -172,8 +177,8 @@ function makeExchange(firstByteMs: number, idleMs: number): Exchange {
       settle();
       controller?.abort(error);
       const isAtWork = controller !== undefined && (exchange.status === 0 || isGood(exchange.status));
-      if (isAtWork) exchange.onBroken(true);
-      exchange.onError(error);
+      if (isAtWork) reader.onBroken(true);
+      reader.onError(error);
     },
     handler: {
       onRequestStart: (started) => {
@@ -185,60 +190,43 @@ function makeExchange(firstByteMs: number, idleMs: number): Exchange {
         exchange.status = status;
         exchange.headers = headers;
         watchFor(firstByteMs, "first_byte");
-        exchange.onHeaders();
+        reader.onHeaders(exchange);
       },
       onResponseData: (_controller, chunk) => {
         if (isSettled) return;
         if (hasData) watch?.refresh();
         else watchFor(idleMs, "idle");
         hasData = true;
-        exchange.onChunk(chunk);
+        reader.onChunk(chunk, exchange);
       },
       onResponseEnd: () => {
         if (isSettled) return;
         settle();
-        exchange.onEnd();
+        reader.onEnd(exchange);
       },
       onResponseError: (_controller, error) => {
         if (isSettled) return;
         settle();
         const isSilence = isHeadersTimeout(error);
-        if (isSilence || isGood(exchange.status)) exchange.onBroken(isSilence);
-        exchange.onError(fromConnectionError(error, exchange.status > 0));
+        if (isSilence || isGood(exchange.status)) reader.onBroken(isSilence);
+        reader.onError(fromConnectionError(error, exchange.status > 0));
       },
     },
   };
+  signal.addEventListener("abort", onAbort, { once: true });
   return exchange;
 }
 
 const isGood = (status: number) => status >= 200 && status <= 299;
 
 /** The chunks of a response in order of arrival; what arrived while the reader was busy comes as one chunk. */
-function readChunks(exchange: Exchange): Pick<TransportStream, "chunks" | "finish"> {
+function makeChunks() {
   let unread: Buffer[] = [];
   let unreadBytes = 0;
   let isEnded = false;
   let failure: unknown;
   let wake: () => void = () => undefined;
-  exchange.onChunk = (chunk) => {
-    if (isEnded) return;
-    unread.push(chunk);
-    unreadBytes += chunk.length;
-    if (unreadBytes > MAX_UNREAD_BYTES) exchange.pause();
-    wake();
-  };
-  exchange.onEnd = () => {
-    isEnded = true;
-    wake();
-  };
-  exchange.onError = (error) => {
-    failure = error;
-    wake();
-  };
-  const finish = () => {
-    isEnded = true;
-  };
-  async function* read(): AsyncGenerator<Buffer> {
+  async function* read({ fail, resume }: Exchange): AsyncGenerator<Buffer> {
     try {
       while (true) {
         if (unread.length > 0) {
@@ -246,7 +234,7 @@ function readChunks(exchange: Exchange): Pick<TransportStream, "chunks" | "finis
           const wasPaused = unreadBytes > MAX_UNREAD_BYTES;
           unread = [];
           unreadBytes = 0;
-          if (wasPaused) exchange.resume(); // may hand over chunks before it returns
+          if (wasPaused) resume(); // may hand over chunks before it returns
           yield ready.length === 1 && ready[0] ? ready[0] : Buffer.concat(ready);
         } else if (failure !== undefined) throw failure;
         else if (isEnded) return;
@@ -257,8 +245,25 @@ function readChunks(exchange: Exchange): Pick<TransportStream, "chunks" | "finis
         }
       }
     } finally {
-      if (!isEnded) exchange.fail(new Error("The reader left.")); // reported to the reader, which is gone
+      if (!isEnded) fail(new Error("The reader left.")); // reported to the reader, which is gone
     }
   }
-  return { chunks: read(), finish };
+  return {
+    read,
+    add: (chunk: Buffer, { pause }: Exchange): void => {
+      if (isEnded) return;
+      unread.push(chunk);
+      unreadBytes += chunk.length;
+      if (unreadBytes > MAX_UNREAD_BYTES) pause();
+      wake();
+    },
+    fail: (error: unknown): void => {
+      failure = error;
+      wake();
+    },
+    finish: (): void => {
+      isEnded = true;
+      wake();
+    },
+  };
 }

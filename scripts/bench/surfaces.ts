@@ -7,7 +7,7 @@ import { threadsMsOf } from "./process-usage.ts";
 import { openStack } from "./stack.ts";
 
 /** Many short ones: a machine that is not ours alone has half its speed for some seconds, which is to fall on all surfaces. */
-const rounds = 40;
+const rounds = { json: 120, streams: 40 };
 const atOnce = 32;
 /** Calls of one measurement. */
 const calls = { json: 500, streams: 100 };
@@ -68,7 +68,7 @@ async function measureSurfaces(target: Target): Promise<Measured[]> {
     };
     for (const name of names) await measure(name, warmUp[kind]);
     const cpu = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Surface, number[]>; // of all
-    for (let round = 0; round < rounds; round += 1)
+    for (let round = 0; round < rounds[kind]; round += 1)
       for (const name of round % 2 === 0 ? names : names.toReversed()) cpu[name].push(await measure(name, calls[kind]));
     for (const name of names) {
       if (name === anchor) continue;

@@ -73,7 +73,7 @@ const MAX_GATHERED_BYTES = 64 << 10;
 /** Records that one write brings at most; together they stay far below what a message to the store may have. */
 const MAX_GATHERED = 200;
 /** The least time between two such writes, in ms: a busy process waits as long for more records, since a write has its price. */
-const GATHER_MS = 4;
+const GATHER_MS = 6;
 
 /** Records that one read brings at most; each may have megabytes. */
 const BATCH = 8;

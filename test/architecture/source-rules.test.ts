@@ -11,7 +11,7 @@ import { root, sourceFiles } from "./source-files.ts";
 const MAX_LINES = 300;
 const MAX_TEST_LINES = 500;
 const MAX_PAYLOAD_BYTES = 1_024;
-/** But those of a prototype, which are made once. */
+/** A function literal that is assigned to a property; not to one of a prototype, which is made once. */
 const assignedFunction =
   /^[ \t]*(?!.*\.prototype\.)[\w.[\]]+\.\w+ (?:\?\?|\|\|)?= (?:async )?(?:function\b|(?:\([^()]*\)|\w+)(?:: [^=\n]+)? =>)/m;
 const silentSkip = /\b(?:this|context|it|describe)\.skip\(|\bx(?:it|describe)\(|\.only\(/;

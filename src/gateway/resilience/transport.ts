@@ -79,7 +79,7 @@ export function makeTransport({ baseUrl, timeouts, dispatcher }: Connection) {
         const toText = () =>
           parts.length === 1 && parts[0] ? parts[0].toString("utf8") : Buffer.concat(parts).toString("utf8");
         dispatch(call, {
-          onHeaders: nothing,
+          onHeaders: () => undefined,
           onChunk: (chunk, { fail }) => {
             bytes += chunk.length;
             if (bytes > MAX_RESPONSE_BYTES)
@@ -138,11 +138,9 @@ type Exchange = {
   fail(error: Error): void;
 };
 
-const nothing = () => undefined;
+type Limits = Pick<TransportTimeouts, "firstByteMs" | "idleMs">;
 
-type Limits = { firstByteMs: number; idleMs: number };
-
-/** An exchange that ends with `signal`; `fail`, `onEnd` and `onError` come once in all. */
+/** An exchange that ends with `signal`. One of the reader's `onEnd` and `onError` is called, once. */
 function makeExchange(signal: AbortSignal, { firstByteMs, idleMs }: Limits, reader: Reader): Exchange {
   let controller: Dispatcher.DispatchController | undefined;
   let isSettled = false;

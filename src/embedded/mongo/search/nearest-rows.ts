@@ -11,11 +11,14 @@ type Search = {
   among?: { isWanted(row: VectorRow): boolean; share: number };
 };
 
+/** A row, and the product of its vector and the one that was searched for. */
+export type NearRow = { row: VectorRow; product: number };
+
 /**
  * The rows nearest to a vector of length 1, nearest first: of all rows of a partition, or of some. They may be fewer than
  * `count` where only some of the rows are wanted.
  */
-export function nearestRows(partition: Partition, { count, ...given }: Search): VectorRow[] {
+export function nearestRows(partition: Partition, { count, ...given }: Search): NearRow[] {
   const search = { ...given, count: Math.min(count, given.rows.length) };
   if (search.count === 0) return [];
   return nearestByCodes(partition, search) ?? nearestByVectors(partition, search);
@@ -35,32 +38,39 @@ const rounding = 1e-3;
  * Compares the codes, a quarter of the bytes, and then the vectors of the rows whose codes are nearest, until no other row can
  * be as near as the last of the result, by the error that codes may have. Undefined when that takes too many.
  */
-function nearestByCodes(partition: Partition, { vector, count, rows, among }: Search): VectorRow[] | undefined {
+function nearestByCodes(partition: Partition, { vector, count, rows, among }: Search): NearRow[] | undefined {
   const scan = blockScan().codes;
   const asked = Math.max(minCandidates, Math.ceil((candidatesAWanted * count) / (among?.share ?? 1)));
   if (scan === undefined || rows.length < codesFrom || asked >= rows.length) return undefined;
-  const { dimensions, matrix, codes, codeError } = partition;
+  const { dimensions, codes, codeError } = partition;
   const code = new Int8Array(dimensions);
   const error = encodeDirection(vector, code) + codeError + rounding;
   const { places, distances } = scan(blockOf(partition, rows, codes), code, asked);
-  let nearest: { row: VectorRow; score: number }[] = [];
+  let nearest: NearRow[] = [];
   for (let from = 0; from < asked; from += slice) {
     const near = places.slice(from, from + slice).flatMap((place) => rows[place] ?? []);
     const candidates = among ? near.filter(among.isWanted) : near;
-    const scored = candidates.map((row) => ({ row, score: dotProduct(matrix, row.place * dimensions, vector) }));
-    nearest = [...nearest, ...scored].sort((a, b) => b.score - a.score || a.row.place - b.row.place).slice(0, count);
+    const compared = candidates.map((row) => compare(partition, row, vector));
+    nearest = [...nearest, ...compared]
+      .sort((a, b) => b.product - a.product || a.row.place - b.row.place)
+      .slice(0, count);
     const mostOfOthers = 1 - (distances[Math.min(from + slice, asked) - 1] ?? 0) + error;
-    if (nearest.length === count && (nearest.at(-1)?.score ?? 0) > mostOfOthers) return nearest.map(({ row }) => row);
+    if (nearest.length === count && (nearest.at(-1)?.product ?? 0) > mostOfOthers) return nearest;
   }
   return undefined;
 }
 
-function nearestByVectors(partition: Partition, { vector, count, rows, among }: Search): VectorRow[] {
+function nearestByVectors(partition: Partition, { vector, count, rows, among }: Search): NearRow[] {
   // More are asked for than are wanted: what lies behind them is farther away.
   const asked = among ? Math.min(rows.length, Math.ceil(count / among.share) + count + 16) : count;
   const { places } = blockScan().vectors(blockOf(partition, rows, partition.matrix), vector, asked);
   const near = places.flatMap((place) => rows[place] ?? []);
-  return among ? near.filter(among.isWanted).slice(0, count) : near;
+  const wanted = among ? near.filter(among.isWanted).slice(0, count) : near;
+  return wanted.map((row) => compare(partition, row, vector));
+}
+
+function compare({ matrix, dimensions }: Partition, row: VectorRow, vector: Float32Array): NearRow {
+  return { row, product: dotProduct(matrix, row.place * dimensions, vector) };
 }
 
 /** What a block holds of some rows: the block itself for all of them, else a copy. */

@@ -2,7 +2,7 @@ import type { Document } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
 import { compileFilter, type Matcher } from "../query/filter.ts";
 import { dotProduct, toUnitLength } from "./dot-product.ts";
-import { nearestRows } from "./nearest-rows.ts";
+import { type NearRow, nearestRows } from "./nearest-rows.ts";
 import type { Chosen, Partition, VectorRow } from "./partition.ts";
 
 export type VectorQuery = { vector: Float32Array; limit: number; filter: Document };
@@ -14,9 +14,10 @@ export function searchPartitions(partitions: readonly Partition[], query: Vector
   const vector = toUnitLength(query.vector);
   if (vector === undefined) return [];
   const filter = { matches: compileFilter(query.filter), key: keyOf(query.filter) };
+  const square = dotProduct(vector, 0, vector);
   const hits = partitions.flatMap((partition) =>
-    nearestMatches(partition, { vector, limit: query.limit, filter }).map(({ rid, place }) => {
-      return { rid, score: scoreOf(partition.matrix, place * partition.dimensions, vector) };
+    nearestMatches(partition, { vector, limit: query.limit, filter }).map((near) => {
+      return { rid: near.row.rid, score: scoreOf(near, square) };
     }),
   );
   return hits.sort((a, b) => b.score - a.score || a.rid - b.rid).slice(0, query.limit);
@@ -28,7 +29,7 @@ const scanAllFrom = 0.2;
 function nearestMatches(
   partition: Partition,
   { vector, limit, filter }: Omit<VectorQuery, "filter"> & { filter: Filter },
-): VectorRow[] {
+): NearRow[] {
   const { rows } = partition;
   const { groups, count } = chooseGroups(partition, filter);
   const share = count / rows.length;
@@ -56,10 +57,11 @@ function chooseGroups({ groups, chosen }: Partition, { key, matches }: Filter): 
   return result;
 }
 
-/** The score that Atlas gives, between 0 and 1: (1 + cosine) / 2. */
-function scoreOf(block: Float32Array, start: number, query: Float32Array): number {
+/** The score that Atlas gives, between 0 and 1: (1 + cosine) / 2. `square` is the product of the query's vector with itself. */
+function scoreOf({ row: { partition, place }, product }: NearRow, square: number): number {
   // Both are of length 1 but for the rounding to 32 bits, which is taken out again.
-  const vector = block.subarray(start, start + query.length);
-  const lengths = Math.sqrt(dotProduct(vector, 0, vector) * dotProduct(query, 0, query));
-  return (1 + Math.max(-1, Math.min(1, dotProduct(block, start, query) / lengths))) / 2;
+  const start = place * partition.dimensions;
+  const vector = partition.matrix.subarray(start, start + partition.dimensions);
+  const cosine = product / Math.sqrt(dotProduct(vector, 0, vector) * square);
+  return (1 + Math.max(-1, Math.min(1, cosine))) / 2;
 }

@@ -1,4 +1,6 @@
+import { defined } from "../defined.ts";
 import type { ChunkHit } from "../store/chunk.ts";
+import type { VectorHits, VectorSearch } from "../store/chunk-search.ts";
 import type { CollectionNames } from "../store/collection-filter.ts";
 import type { RagDeps } from "./deps.ts";
 import type { QueryVector } from "./embed-query.ts";
@@ -17,13 +19,14 @@ export type Search = {
   vectors: readonly QueryVector[];
   documentIds?: readonly string[];
   collections?: CollectionNames;
+  joined?: VectorSearch["joined"];
 };
 
 /**
  * The lists of chunks that the searches of a mode gave, each with its best first: one of words, one of each embedding model. A
- * mode without a search has no list of it.
+ * mode without a search has no list of it. Headers and spaces are those that a search for vectors has read.
  */
-export type Candidates = { byText?: WordHit[]; byVector?: ChunkHit[][] };
+export type Candidates = { byText?: WordHit[]; byVector?: ChunkHit[][] } & Pick<VectorHits, "headers" | "spaces">;
 
 /** How many hits each search is asked for first. */
 export function depthOf({ mode, topK }: Pick<QueryInput, "mode" | "topK">): number {
@@ -50,5 +53,8 @@ export async function findCandidates(
   // Documents move to the present model, which comes last: one that moves meanwhile is found before or after.
   const former = await Promise.all(vectors.slice(0, -1).map(search));
   const present = await Promise.all(vectors.slice(-1).map(search));
-  return mode === "vector" ? { byVector: [...present, ...former] } : { byText, byVector: [...present, ...former] };
+  const found = [...present, ...former];
+  const byVector = found.map(({ hits }) => hits);
+  const headers = found.flatMap((one) => one.headers ?? []);
+  return { ...(mode === "vector" ? {} : { byText }), byVector, headers, ...defined({ spaces: present[0]?.spaces }) };
 }

@@ -1,14 +1,16 @@
+import type { DocumentHeader } from "../store/document-header.ts";
 import { isGone } from "../store/document-record.ts";
-import type { DocumentHeader } from "../store/document-store.ts";
 import { readSpaceKey } from "../store/vector-space.ts";
 import { depthOf, findCandidates, MIN_FUSED, type Search } from "./candidates.ts";
 import type { RagDeps } from "./deps.ts";
-import type { QueryVectors } from "./embed-query.ts";
+import { MOST_READ_SPACES, type QueryVectors } from "./embed-query.ts";
 import { type Hit, mixSearches, type RankedBy, rankHits } from "./rank-hits.ts";
 import type { QueryInput } from "./schemas.ts";
 
 const MAX_RERUNS = 5; // each takes some ms; while documents move one after the other, several may be needed
 const MAX_HITS = 1_000;
+/** Hits whose documents are read with them: of more, most are not looked at. */
+const MAX_JOINED = 100;
 const WIDE_HITS = MIN_FUSED; // a search for more keeps the store busy: one of a tenant at a time
 
 /**
@@ -30,8 +32,8 @@ export type CurrentSearch = Omit<Search, "vectors"> &
     isJudged: boolean;
     /** The spaces of vectors that documents are expected to be in. */
     spaces: readonly string[];
-    /** The spaces that they are in now. */
-    spacesInUse(): Promise<readonly string[]>;
+    /** The spaces that they are in now, unless they have been read already. */
+    spacesInUse(read: readonly string[] | undefined): Promise<readonly string[]>;
     /** The vectors of the query for documents in these spaces. */
     vectorsFor(spaces: readonly string[]): Promise<QueryVectors>;
     /** Runs a deep search in its turn. */
@@ -57,22 +59,26 @@ export async function findCurrent(
   for (let run = 0; ; run += 1) {
     const isLast = run === MAX_RERUNS;
     const { vectors, warnings } = await vectorsFor(searched);
-    const search = () => findCandidates({ store }, tenantId, { ...given, vectors, mode, limit });
+    const more = [...(among ? (["metadata"] as const) : []), ...(isLast ? (["vectorSpace"] as const) : [])];
+    // A deep search reads the headers of its first hits alone, when it knows them.
+    const isJoined = mode === "vector" && !isJudged && limit <= MAX_JOINED;
+    const joined = isJoined ? { header: more, spaces: MOST_READ_SPACES } : undefined;
+    const search = () => findCandidates({ store }, tenantId, { ...given, joined, vectors, mode, limit });
     const candidates = await (limit > WIDE_HITS ? inWideTurn(search) : search());
     const ranked = rankHits(candidates, { text: given.text, isSemantic });
     const hits = isJudged ? mixSearches(ranked, candidates) : ranked;
     const holds = (hit: Hit, header: DocumentHeader | undefined) =>
       isShown(header) && (hit.version === header.version || (isLast && isMovedOn(hit, header)));
-    const more = [...(among ? (["metadata"] as const) : []), ...(isLast ? (["vectorSpace"] as const) : [])];
     const most = isJudged ? hits.length : topK;
     const [{ current, headers }, inUse] = await Promise.all([
       checkHits(hits, {
         most,
         first: among ? hits.length : most,
+        known: candidates.headers ?? [],
         holds,
         read: (ids) => store.documents.headers(tenantId, ids, more),
       }),
-      spacesInUse(),
+      spacesInUse(candidates.spaces),
     ]);
     const isStale = hits.some((hit) => hit.version < (headers.get(hit.documentId)?.version ?? 0));
     const isMoved = inUse.some((space) => !searched.includes(space));
@@ -100,6 +106,8 @@ type Check = {
   /** How many hits are wanted that hold, and how many are looked at first. */
   most: number;
   first: number;
+  /** Headers that the search has read. */
+  known: readonly DocumentHeader[];
   holds(hit: Hit, header: DocumentHeader | undefined): boolean;
   read(documentIds: readonly string[]): Promise<DocumentHeader[]>;
 };
@@ -108,8 +116,8 @@ type Check = {
  * The hits that still hold, best first, and the headers of the documents that were looked at: no more than it takes to find as
  * many as are wanted. What lies behind these cannot change them.
  */
-async function checkHits(hits: readonly Hit[], { most, first, holds, read }: Check) {
-  const headers = new Map<string, DocumentHeader>();
+async function checkHits(hits: readonly Hit[], { most, first, known, holds, read }: Check) {
+  const headers = new Map(known.map((header) => [header._id, header]));
   let current: Hit[] = [];
   for (let from = 0, to = first; from < hits.length && current.length < most; from = to, to *= 4) {
     const ids = new Set(hits.slice(from, to).map(({ documentId }) => documentId));

@@ -7,6 +7,8 @@ import type { RagDeps } from "./deps.ts";
 const CACHED_EMBEDDINGS = 1_000;
 /** Spaces that one query searches; documents of further ones are found by their words. */
 export const MAX_SPACES = 4;
+/** Spaces that are read: one more, to see whether there are others. */
+export const MOST_READ_SPACES = MAX_SPACES + 1;
 /** How long a query waits for a model that documents were embedded by before the present one, in ms. */
 const FORMER_TIMEOUT_MS = 10_000;
 
@@ -48,9 +50,9 @@ export function makeEmbedQuery({ store, gateway, embeddingModels, logger }: Embe
       return error instanceof AppError ? error.message : "it did not answer in time";
     }
   };
-  /** The spaces of a tenant's documents now. */
-  const inUse = async (tenantId: string): Promise<readonly string[]> => {
-    const spaces = await store.documents.spaces(tenantId, MAX_SPACES + 1);
+  /** The spaces of a tenant's documents now, unless they have been read already. */
+  const inUse = async (tenantId: string, read?: readonly string[]): Promise<readonly string[]> => {
+    const spaces = read ?? (await store.documents.spaces(tenantId, MOST_READ_SPACES));
     remembered.set(tenantId, spaces);
     return spaces;
   };

@@ -2,7 +2,7 @@ import { defined } from "../defined.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { makeShares } from "../isolation/shares.ts";
 import { placeOf } from "../store/chunk.ts";
-import type { DocumentHeader } from "../store/document-store.ts";
+import type { DocumentHeader } from "../store/document-header.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeEmbedQuery } from "./embed-query.ts";
@@ -41,7 +41,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
       isJudged: rerank !== undefined,
       isSemantic: deps.gateway.isSemantic,
       spaces,
-      spacesInUse: () => queryVectors.inUse(tenantId),
+      spacesInUse: (read) => queryVectors.inUse(tenantId, read),
       vectorsFor: embed,
       inWideTurn: async (search) => {
         const leave = await turns.enter(tenantId, signal);

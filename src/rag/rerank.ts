@@ -2,7 +2,7 @@ import { AppError } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { Judge } from "../gateway/rerank.ts";
 import { placeOf } from "../store/chunk.ts";
-import type { DocumentHeader } from "../store/document-store.ts";
+import type { DocumentHeader } from "../store/document-header.ts";
 import type { CurrentHits } from "./current-hits.ts";
 import type { RagDeps } from "./deps.ts";
 import { pathTo } from "./embed-chunks.ts";

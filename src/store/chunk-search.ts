@@ -8,6 +8,8 @@ import {
   embeddedTextFilter,
   inCollections,
 } from "./collection-filter.ts";
+import { type DocumentHeader, headersStage, type JoinedHeader, type MoreOfHeader } from "./document-header.ts";
+import { spacesStage } from "./document-spaces.ts";
 import { type RankedHit, type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
 import type { IndexFor } from "./search-indexes.ts";
 
@@ -23,7 +25,14 @@ export type VectorSearch = {
   /** What they are scored by, where it is another vector. */
   scoreBy?: Float32Array;
   limit: number;
+  /** What else is read in the same moment, where the server's indexes do not lag behind. */
+  joined?: { header: readonly MoreOfHeader[]; spaces: number } | undefined;
 } & Within;
+/**
+ * The chunks nearest to a vector, best first; with the headers of their documents, and the spaces that the tenant's documents
+ * are in, where these were to be read and could be.
+ */
+export type VectorHits = { hits: ChunkHit[]; headers?: DocumentHeader[]; spaces?: string[] };
 /** Which of a tenant's chunks are searched. */
 type Within = { documentIds?: readonly string[]; collections?: CollectionNames };
 export type TextSearch = Pick<VectorSearch, "limit" | "documentIds" | "collections"> & {
@@ -31,6 +40,8 @@ export type TextSearch = Pick<VectorSearch, "limit" | "documentIds" | "collectio
   /** The query's vectors, by their models: what the similarity of hits is computed by. */
   vectors: ReadonlyMap<string, Float32Array>;
 };
+type FoundByVector = Omit<ChunkHit, "similarity"> & { rank: number; embedding?: Binary; document?: JoinedHeader[] };
+type FoundSpace = { _id: string };
 /** A chunk as searches read it: the embedding only where the score has to be computed here. */
 type Found = Omit<ChunkHit, "similarity"> & { wordScore: number; embedding?: Binary };
 
@@ -67,12 +78,12 @@ export function makeChunkSearch(
   const textFilter = isLate ? atlasTextFilter : embeddedTextFilter;
 
   const byVectorIndex = async (tenantId: string, search: VectorSearch) => {
-    const { model, isLengthShared, vector, scoreBy, limit, ...within } = search;
+    const { model, isLengthShared, vector, scoreBy, limit, joined, ...within } = search;
     const index = await indexFor(vector.length);
     // Atlas refuses the path while it still answers by an index that was made without it.
     const filter = { ...vectorFilter(tenantId, within), ...(isLengthShared ? { model } : {}) };
     const found = await chunks
-      .aggregate<Omit<ChunkHit, "similarity"> & { rank: number; embedding?: Binary }>(
+      .aggregate<FoundByVector | FoundSpace>(
         [
           {
             $vectorSearch: {
@@ -85,14 +96,29 @@ export function makeChunkSearch(
             },
           },
           { $project: { ...shown, rank: { $meta: "vectorSearchScore" }, ...(scoreBy ? { embedding: 1 } : {}) } },
+          ...(joined ? [headersStage(joined.header), spacesStage(tenantId, joined.spaces)] : []),
         ],
-        { batchSize: limit + 1 },
+        { batchSize: limit + 1 + (joined?.spaces ?? 0) },
       )
       .toArray();
-    const comparable = found.filter((hit) => hit.model === model); // a document may just have moved to another model
-    return comparable.map(({ embedding, ...hit }): RankedHit => {
-      return { ...hit, similarity: scoreBy && embedding ? similarity(scoreBy, embedding.toFloat32Array()) : hit.rank };
-    });
+    const documents = new Map<string, JoinedHeader>();
+    const hits: RankedHit[] = [];
+    const spaces: string[] = [];
+    for (const one of found) {
+      if (!("documentId" in one)) {
+        spaces.push(one._id);
+        continue;
+      }
+      const { embedding, document: [header] = [], ...hit } = one;
+      if (header) documents.set(header._id, header);
+      if (hit.model !== model) continue; // the document may just have moved to another model
+      hits.push({
+        ...hit,
+        similarity: scoreBy && embedding ? similarity(scoreBy, embedding.toFloat32Array()) : hit.rank,
+      });
+    }
+    const headers = [...documents.values().filter(({ status }) => status !== "deleting")];
+    return { hits, ...(joined ? { headers, spaces } : {}) };
   };
 
   const byTextIndex = (tenantId: string, { text, limit, documentIds, collections }: TextSearch) => {
@@ -136,16 +162,18 @@ export function makeChunkSearch(
   };
 
   return {
-    /** The chunks nearest to the vector, best first. */
-    async searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]> {
+    /** See `VectorHits`. */
+    async searchVectors(tenantId: string, search: VectorSearch): Promise<VectorHits> {
       if (!capabilities.vectorSearch) {
         const filter = { ...live(tenantId, search), model: search.model };
-        return scanVectors(chunks.find(filter).project<Scored>({ ...shown, embedding: 1 }), search);
+        return { hits: await scanVectors(chunks.find(filter).project<Scored>({ ...shown, embedding: 1 }), search) };
       }
       if (!isLate) return byVectorIndex(tenantId, search);
-      const [indexed, late] = await Promise.all([byVectorIndex(tenantId, search), recent(tenantId, search)]);
-      const united = new Map([...indexed, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
-      return [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit);
+      // What is found in two steps must be looked up after both.
+      const indexed = byVectorIndex(tenantId, { ...search, joined: undefined });
+      const [{ hits }, late] = await Promise.all([indexed, recent(tenantId, search)]);
+      const united = new Map([...hits, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
+      return { hits: [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit) };
     },
     /** The chunks that match the words best, best first. */
     async searchText(tenantId: string, search: TextSearch): Promise<TextHit[]> {

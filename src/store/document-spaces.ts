@@ -1,5 +1,6 @@
 import type { Collection } from "mongodb";
 import { ofTenant, type TenantDocument } from "./collection.ts";
+import { documentCollection } from "./document-record.ts";
 import type { DocumentState } from "./document-state.ts";
 import { changeOne, updateIf } from "./writes.ts";
 
@@ -13,16 +14,28 @@ type InSpace = TenantDocument & {
   jobId: string;
 };
 
+/** What gives the spaces that a tenant's documents are in, at most `limit`: an index has each with one look. */
+const spacesPipeline = (tenantId: string, limit: number) => [
+  { $match: ofTenant(tenantId, { vectorSpace: { $gt: "" } }) },
+  { $group: { _id: "$vectorSpace" } },
+  { $limit: limit },
+];
+
+/** The stage that adds these spaces behind what another collection's pipeline gives. */
+export const spacesStage = (tenantId: string, limit: number) => ({
+  $unionWith: { coll: documentCollection.name, pipeline: spacesPipeline(tenantId, limit) },
+});
+
 /** What is asked of documents by the space of their vectors. */
 export function makeSpaceQueries<T extends InSpace>(collection: Collection<T>) {
   const documents = collection as unknown as Collection<InSpace>; // the driver's types cannot follow a generic record
   const asRead = (tenantId: string, { _id, version, jobId }: InSpace) =>
     ofTenant(tenantId, { _id, status: "indexed" as const, version, jobId });
   return {
-    /** The spaces that a tenant's documents are in, at most `limit`, in the order of their keys. */
+    /** The spaces that a tenant's documents are in, at most `limit`. */
     async spaces(tenantId: string, limit: number): Promise<string[]> {
-      const found = await documents.distinct("vectorSpace", ofTenant(tenantId, { vectorSpace: { $gt: "" } }));
-      return found.slice(0, limit) as string[]; // by the filter each is a string
+      const found = await documents.aggregate<{ _id: string }>(spacesPipeline(tenantId, limit)).toArray();
+      return found.map(({ _id }) => _id);
     },
     /** How many documents are in a space. */
     countInSpace: (tenantId: string, vectorSpace: string) =>

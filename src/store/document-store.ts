@@ -3,6 +3,7 @@ import type { ErrorView } from "../errors.ts";
 import { ofTenant } from "./collection.ts";
 import { type CollectionNames, inCollections } from "./collection-filter.ts";
 import { makeDocumentGroups } from "./document-groups.ts";
+import { type DocumentHeader, headerFields, type MoreOfHeader } from "./document-header.ts";
 import {
   type DocumentMetadata,
   type DocumentRecord,
@@ -37,11 +38,6 @@ const shown = [
 
 /** What callers see of a document. */
 export type ShownDocument = Shown<DocumentRecord, typeof shown>;
-
-/** What a query needs of the documents that it found. */
-export type DocumentHeader = Pick<DocumentRecord, "_id" | "title" | "collection" | "version" | "expiresAt"> &
-  Partial<Pick<DocumentRecord, MoreOfHeader>>;
-export type MoreOfHeader = "metadata" | "vectorSpace";
 
 export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
   Partial<
@@ -150,8 +146,7 @@ export function makeDocumentStore(db: Db) {
       tenantId: string,
       documentIds: readonly string[],
       more: readonly MoreOfHeader[] = [],
-    ): Promise<DocumentHeader[]> =>
-      fieldsOf(tenantId, documentIds, ["title", "collection", "version", "expiresAt", ...more]),
+    ): Promise<DocumentHeader[]> => fieldsOf(tenantId, documentIds, [...headerFields, ...more]),
     /** What filters say of documents. */
     describedBy: (
       tenantId: string,

@@ -92,8 +92,129 @@ const groups: Case[] = [
   rejectedGroup("two accumulators at one place are refused", { _id: null, n: { $sum: 1, $max: 1 } }, 40_238),
 ];
 
+const spaces = [
+  { _id: 1, t: "a", s: "y" },
+  { _id: 2, t: "a", s: "x" },
+  { _id: 3, t: "a", s: "y" },
+  { _id: 4, t: "a" },
+  { _id: 5, t: "a", s: "" },
+  { _id: 6, t: "a", s: "xx" },
+  { _id: 7, t: "b", s: "z" },
+  { _id: 8, t: "a", s: "x\0y" },
+];
+
+/** The first values of an index by a `$group`. */
+const values = (title: string, limit: Document[], gives: string[]): Case => ({
+  title,
+  given: spaces,
+  when: async (collection) => {
+    await collection.createIndex({ t: 1, s: 1, _id: 1 });
+    const match = { $match: { t: "a", s: { $gt: "" } } };
+    const found = await collection.aggregate([match, { $group: { _id: "$s" } }, ...limit]).toArray();
+    return found.map(({ _id }) => _id).sort();
+  },
+  gives,
+});
+
+const songs: Document[] = [
+  { _id: 1, by: "ann" },
+  { _id: 2, by: "bob" },
+  { _id: 3, by: "nobody" },
+  { _id: "ann", age: 40, town: "Ulm" },
+  { _id: "bob", age: 50 },
+];
+
+/** Songs with who they are by, who are in the same collection. */
+const joined = (title: string, more: Document, gives: Document[]): Case => ({
+  title,
+  given: songs,
+  when: (collection) => {
+    const lookup = { from: collection.collectionName, localField: "by", foreignField: "_id", as: "singer", ...more };
+    return collection.aggregate([{ $match: { _id: { $lt: 4 } } }, { $lookup: lookup }]).toArray();
+  },
+  gives,
+});
+
+const joins: Case[] = [
+  joined("$lookup adds the documents of a field's value, none where there are none", {}, [
+    { _id: 1, by: "ann", singer: [{ _id: "ann", age: 40, town: "Ulm" }] },
+    { _id: 2, by: "bob", singer: [{ _id: "bob", age: 50 }] },
+    { _id: 3, by: "nobody", singer: [] },
+  ]),
+  joined(
+    "$lookup adds what a pipeline makes of them",
+    { pipeline: [{ $match: { age: { $gt: 45 } } }, { $project: { age: 1 } }] },
+    [
+      { _id: 1, by: "ann", singer: [] },
+      { _id: 2, by: "bob", singer: [{ _id: "bob", age: 50 }] },
+      { _id: 3, by: "nobody", singer: [] },
+    ],
+  ),
+  {
+    title: "$lookup adds several documents of one value",
+    given: [
+      { _id: 1, by: "ann" },
+      { _id: 2, who: "ann" },
+      { _id: 3, who: "ann" },
+    ],
+    when: (collection) => {
+      const lookup = { from: collection.collectionName, localField: "by", foreignField: "who", as: "all" };
+      return collection.aggregate([{ $match: { _id: 1 } }, { $lookup: lookup }]).toArray();
+    },
+    gives: [
+      {
+        _id: 1,
+        by: "ann",
+        all: [
+          { _id: 2, who: "ann" },
+          { _id: 3, who: "ann" },
+        ],
+      },
+    ],
+  },
+  {
+    title: "$lookup in a collection that is not there adds nothing",
+    given: [{ _id: 1, by: "ann" }],
+    when: (collection) =>
+      collection.aggregate([{ $lookup: { from: "none", localField: "by", foreignField: "_id", as: "all" } }]).toArray(),
+    gives: [{ _id: 1, by: "ann", all: [] }],
+  },
+  {
+    title: "$unionWith adds what another pipeline gives, at the end",
+    given: songs,
+    when: (collection) => {
+      const pipeline = [{ $match: { age: 50 } }, { $project: { age: 1 } }];
+      const union = { $unionWith: { coll: collection.collectionName, pipeline } };
+      return collection.aggregate([{ $match: { _id: 1 } }, union]).toArray();
+    },
+    gives: [
+      { _id: 1, by: "ann" },
+      { _id: "bob", age: 50 },
+    ],
+  },
+  {
+    title: "a $lookup that does not say where is refused",
+    given: [{ _id: 1 }],
+    when: (collection) => collection.aggregate([{ $lookup: { from: "a", localField: "b", as: "c" } }]).toArray(),
+    fails: [9, 40_415],
+  },
+  {
+    title: "a $unionWith without a collection is refused",
+    given: [{ _id: 1 }],
+    when: (collection) => collection.aggregate([{ $unionWith: { pipeline: [{ $match: {} }] } }]).toArray(),
+    fails: [9, 14, 40_414],
+  },
+];
+
 describe("dialect: aggregation", () => {
   const open = useDatabase();
   describe("stages", () => defineCases(open, stages));
   describe("groups", () => defineCases(open, groups));
+  describe("groups of a field alone", () =>
+    defineCases(open, [
+      values("have each value once", [], ["x", "x\0y", "xx", "y"]),
+      values("are all there below a limit", [{ $limit: 5 }], ["x", "x\0y", "xx", "y"]),
+      values("end at a limit", [{ $limit: 1 }], ["x"]),
+    ]));
+  describe("joins", () => defineCases(open, joins));
 });

@@ -232,29 +232,6 @@ const others: Case[] = [
   query("an empty filter finds all", numbers, {}, [1, 2, 3, 4, 5, 6]),
 ];
 
-const spaces = [
-  { _id: 1, t: "a", s: "y" },
-  { _id: 2, t: "a", s: "x" },
-  { _id: 3, t: "a", s: "y" },
-  { _id: 4, t: "a" },
-  { _id: 5, t: "a", s: "" },
-  { _id: 6, t: "a", s: "xx" },
-  { _id: 7, t: "b", s: "z" },
-  { _id: 8, t: "a", s: "x\0y" },
-];
-
-const distinct: Case[] = [
-  {
-    title: "each value of an index once, in its order",
-    given: spaces,
-    when: async (collection) => {
-      await collection.createIndex({ t: 1, s: 1, _id: 1 });
-      return collection.distinct("s", { t: "a", s: { $gt: "" } });
-    },
-    gives: ["x", "x\0y", "xx", "y"],
-  },
-];
-
 describe("dialect: queries", () => {
   const open = useDatabase();
   describe("comparison", () => defineCases(open, comparison));
@@ -262,5 +239,4 @@ describe("dialect: queries", () => {
   describe("arrays", () => defineCases(open, arrayQueries));
   describe("elements and types", () => defineCases(open, elements));
   describe("logic", () => defineCases(open, others));
-  describe("distinct", () => defineCases(open, distinct));
 });

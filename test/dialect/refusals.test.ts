@@ -32,8 +32,10 @@ const searchIndex =
 const text = { text: { query: "a", path: "text" } };
 const vector = { type: "vector", path: "a", numDimensions: 2, similarity: "cosine" };
 
+const lookup = { $lookup: { from: "a", localField: "a", foreignField: "b", as: "c" } };
+
 const refusals: Refusal[] = [
-  ["distinct of a, which no index has in order", 238, (collection) => collection.distinct("a")],
+  ["the command distinct", 59, (collection) => collection.distinct("a")],
   ["the command listCollections", 59, (_, db) => db.listCollections().toArray()],
   ["the command explain", 59, (collection) => collection.find({}).explain()],
   ["the command collMod", 59, command((collMod) => ({ collMod }))],
@@ -48,7 +50,10 @@ const refusals: Refusal[] = [
     (c) => c.updateOne({}, { $set: { "a.$[e]": 1 } }, { arrayFilters: [{ e: 1 }] }),
   ],
   ["the option hint of deletes", 40_415, (collection) => collection.deleteOne({}, { hint: "_id_" })],
-  ["$lookup", 40_324, aggregate({ $lookup: { from: "a", localField: "a", foreignField: "b", as: "c" } })],
+  ["$lookup", 40_324, aggregate(lookup, { $limit: 1 })],
+  ["a path in $lookup", 238, aggregate({ $lookup: { ...lookup.$lookup, localField: "a.b" } })],
+  ["$lookup by a, which is no string", 238, aggregate(lookup)],
+  ["$unionWith", 40_324, aggregate({ $unionWith: { coll: "a" } }, { $limit: 1 })],
   ["$unwind", 40_324, aggregate({ $unwind: "$a" })],
   ["$avg", 15_952, aggregate({ $group: { _id: null, a: { $avg: "$a" } } })],
   ["$multiply", 168, aggregate({ $group: { _id: { $multiply: ["$a", 2] } } })],

@@ -65,7 +65,7 @@ describe("embedded store: definitions of search indexes", () => {
             limit: 5,
           };
           const search = async (collections: string[]) => {
-            const found = await store.chunks.searchVectors("ten_1", { ...asked, collections });
+            const { hits: found } = await store.chunks.searchVectors("ten_1", { ...asked, collections });
             const worded = await store.chunks.searchText("ten_1", { ...asked, collections, text: "valve" });
             return [found, worded].map((hits) => hits.map(({ _id }) => _id));
           };

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { makeDocx, makePdf, makeProse } from "../support/documents.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
@@ -60,6 +61,33 @@ describe("knowledge retrieval", () => {
         title: "Hangar hours",
       });
       expect(best?.score, mode).to.be.within(0.2, 1);
+    }
+  });
+
+  it("asks an embedded store once for a query by vectors", async function () {
+    if (process.env.MONGODB_URL)
+      return skipTest(this, "indexes that lag behind cannot be read together with documents");
+    await client.post("/rag/ingest", { content: "The signal box was built of oak." });
+    const query = { mode: "vector" };
+    expect(await find("what is the signal box made of", query)).to.not.deep.equal([]); // and is warm
+    const { documents } = platform.platform.store;
+    const { headers, spaces } = documents;
+    const asked: string[] = [];
+    documents.headers = (...args) => {
+      asked.push("headers");
+      return headers(...args);
+    };
+    documents.spaces = (...args) => {
+      asked.push("spaces");
+      return spaces(...args);
+    };
+    try {
+      expect(await find("who built the signal box", query)).to.not.deep.equal([]);
+      expect(asked).to.deep.equal([]);
+      await find("who built the signal box", { mode: "hybrid" });
+      expect(asked, "words and vectors are searched one after the other").to.have.members(["headers", "spaces"]);
+    } finally {
+      Object.assign(documents, { headers, spaces });
     }
   });
 

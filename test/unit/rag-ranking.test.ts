@@ -92,7 +92,7 @@ describe("the candidates of a query", () => {
       ],
       searchVectors: async (_: string, { vector }: { vector: Float32Array }) => {
         searched.push([...vector]);
-        return [];
+        return { hits: [] };
       },
     };
     const space = { model: "m", dimensions: 4, isLengthShared: false, vector: Float32Array.of(1, 0, 0, 0) };

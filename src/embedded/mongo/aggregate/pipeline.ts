@@ -18,6 +18,9 @@ export const stages: Readonly<Record<string, (operand: unknown) => Stage>> = {
   $limit: limit,
 };
 
+/** A stage's name, and its operand. */
+export type NamedStage = readonly [name: string, operand: unknown];
+
 /** What a value adds to the total of its group, which is 0 at first. */
 type Accumulator = (total: number, value: unknown) => number;
 
@@ -31,7 +34,7 @@ export const accumulators: Readonly<Record<string, Accumulator>> = {
  * https://www.mongodb.com/docs/manual/reference/operator/aggregation-pipeline/
  * @throws CommandError as MongoDB: 40324 for stages that are not offered; others for malformed operands.
  */
-export function compilePipeline(given: readonly (readonly [name: string, operand: unknown])[]): Stage {
+export function compilePipeline(given: readonly NamedStage[]): Stage {
   const compiled = given.map(([name, operand]) => {
     if (Object.hasOwn(searchStages, name))
       throw located(40602, `${name} is only valid as the first stage in a pipeline`);
@@ -42,8 +45,8 @@ export function compilePipeline(given: readonly (readonly [name: string, operand
   return (documents) => compiled.reduce((input, stage) => stage(input), documents);
 }
 
-/** The name of a stage and its operand. */
-export function readStage(stage: unknown): [name: string, operand: unknown] {
+/** A stage as it is given. @throws CommandError 40323 for one that has no name, or several. */
+export function readStage(stage: unknown): NamedStage {
   if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
   const [entry, ...others] = Object.entries(stage);
   if (entry === undefined || others.length > 0) {

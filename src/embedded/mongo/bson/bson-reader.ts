@@ -56,6 +56,13 @@ export function pickFields(
   return joinFields(kept);
 }
 
+/** A stored document with an array of others behind its fields. */
+export function withArray(stored: Uint8Array, name: string, items: readonly Uint8Array[]): Uint8Array {
+  const named = (type: number, field: string) => Buffer.from(`${String.fromCharCode(type)}${field}\0`);
+  const array = joinFields(items.flatMap((item, at) => [named(bsonType.document, String(at)), item]));
+  return joinFields([stored.subarray(4, -1), named(bsonType.array, name), array]);
+}
+
 /** The bytes of the fields that are kept. */
 function sliceFields(stored: Uint8Array, isKept: (name: string, bytes: number) => boolean): Uint8Array[] {
   const input = { ...inputOf(stored), at: 4 };

@@ -7,7 +7,9 @@ import { median, percentile, runConcurrently, runOpenLoop } from "./measure.ts";
 import { cpuMsOf, memoryOf } from "./process-usage.ts";
 import { openStack, type Stack } from "./stack.ts";
 
-const rounds = 5;
+/** Processes of each arm, one after the other: two of the same flags may differ by as much as two flags do. */
+const processes = 3;
+const rounds = 3;
 /** Calls of each arm before anything is measured, and of one measurement; all 32 at once. */
 const warmUpCalls = 8_000;
 const calls = 2_000;
@@ -19,7 +21,10 @@ const QUIET_MS = 60_000;
 
 const chatPrompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
 
-type Arm = { name: string; stack: Stack; samples: Record<keyof typeof columns, number[]> };
+type Samples = Record<keyof typeof columns, number[]>;
+/** What is compared, and what each of its processes measured: the median of its rounds. */
+type Choice = { name: string; flags: readonly string[]; args: string[]; samples: Samples };
+type Arm = { stack: Stack; samples: Samples };
 const columns = {
   busyCpu: { label: "CPU a call, 32 at once", unit: "ms" },
   steadyCpu: { label: `CPU a call, ${steady.perSecond}/s`, unit: "ms" },
@@ -29,38 +34,52 @@ const columns = {
   heldMb: { label: "with streams held", unit: "MB" },
   burst: { label: "calls/s after a quiet minute", unit: "" },
 } as const;
+const keys = Object.keys(columns) as (keyof typeof columns)[]; // the literal above has no other keys
+const noSamples = () => Object.fromEntries(keys.map((key) => [key, [] as number[]])) as Samples;
 
 /**
- * Node's flags of the API: an API with all of them beside APIs without one of them each, and without any. They take turns.
+ * Node's flags of the API: APIs with all of them beside APIs without one of them each, and without any. They take turns.
  * The line that is held to a goal is the processor time of a call; the table says the rest.
  */
 export async function flagsBench(): Promise<Measured[]> {
+  const without = (left: string) => apiFlags.filter((flag) => flag !== left);
+  const choices: Choice[] = [
+    { name: "all", flags: apiFlags, args: [] },
+    ...apiFlags.map((left) => ({ name: `without ${left}`, flags: without(left), args: [] })),
+    { name: "code compiled as late as by default", flags: apiFlags, args: ["compile-late"] },
+    { name: "none", flags: [], args: ["compile-late"] },
+  ].map((choice) => ({ ...choice, samples: noSamples() }));
   pin(process.pid, 0);
   const upstream = await startChild("./children/upstream.ts", { core: 0 });
   const dispatcher = new Agent({ connections: held.streams, bodyTimeout: 0, headersTimeout: 0 });
-  const arms: Arm[] = [];
   try {
-    const without = (left: string) => apiFlags.filter((flag) => flag !== left);
-    const choices = [
-      { name: "all", flags: apiFlags, args: [] },
-      ...apiFlags.map((left) => ({ name: `without ${left}`, flags: without(left), args: [] })),
-      { name: "code compiled as late as by default", flags: apiFlags, args: ["compile-late"] },
-      { name: "none", flags: [], args: ["compile-late"] },
-    ];
-    for (const { name, flags, args } of choices) {
-      const env = { EDGE_BASE_URL: `${upstream.ready.url}/v1`, EDGE_MODEL: "bench" };
-      const stack = await openStack({ env, apiCore: 1, apiFlags: flags, apiArgs: args });
-      const samples = Object.fromEntries(Object.keys(columns).map((key) => [key, []])) as unknown as Arm["samples"]; // of all
-      arms.push({ name, stack, samples });
-    }
-    await measure(arms, dispatcher);
+    for (let at = 0; at < processes; at += 1)
+      await measureProcesses(choices, { upstream: `${upstream.ready.url}/v1`, dispatcher });
   } finally {
     pin(process.pid, "any"); // what other benches start would inherit it
     await dispatcher.destroy();
-    await Promise.all([...arms.map(({ stack }) => stack.close()), upstream.stop()]);
+    await upstream.stop();
   }
-  console.log(toTable(arms));
-  return toLines(arms);
+  console.log(toTable(choices));
+  return toLines(choices);
+}
+
+/** Measures one process of each choice. */
+async function measureProcesses(choices: readonly Choice[], given: { upstream: string; dispatcher: Agent }) {
+  const env = { EDGE_BASE_URL: given.upstream, EDGE_MODEL: "bench" };
+  const arms: Arm[] = [];
+  try {
+    for (const { flags, args } of choices) {
+      const stack = await openStack({ env, apiCore: 1, apiFlags: flags, apiArgs: args });
+      arms.push({ stack, samples: noSamples() });
+    }
+    await measure(arms, given.dispatcher);
+  } finally {
+    await Promise.all(arms.map(({ stack }) => stack.close()));
+  }
+  for (const [at, { samples }] of choices.entries()) {
+    for (const key of keys) samples[key].push(median(arms[at]?.samples[key] ?? []));
+  }
 }
 
 async function measure(arms: readonly Arm[], dispatcher: Agent): Promise<void> {
@@ -113,24 +132,26 @@ async function chatOnce(
   return performance.now() - startedAt;
 }
 
-function toTable(arms: readonly Arm[]): string {
-  const keys = Object.keys(columns) as (keyof typeof columns)[]; // the literal above has no other keys
+/** Of each choice the middle one of its processes, and in brackets the lowest and the highest. */
+function toTable(choices: readonly Choice[]): string {
   const head = ["flags", ...keys.map((key) => `${columns[key].label}${columns[key].unit && `, ${columns[key].unit}`}`)];
-  const rows = arms.map(({ name, samples }) => [name, ...keys.map((key) => format(median(samples[key])))]);
+  const show = (list: readonly number[]) =>
+    `${format(median(list))} (${format(Math.min(...list))}-${format(Math.max(...list))})`;
+  const rows = choices.map(({ name, samples }) => [name, ...keys.map((key) => show(samples[key]))]);
   return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-/** The processor time of a call, each arm against all flags in the same round. */
-function toLines(arms: readonly Arm[]): Measured[] {
-  const [all, ...others] = arms;
+/** The processor time of a call, each choice against all flags. */
+function toLines([all, ...others]: readonly Choice[]): Measured[] {
   if (all === undefined) return [];
+  const product = median(all.samples.steadyCpu);
   return others.map(({ name, samples }) => {
-    const shares = all.samples.steadyCpu.map((one, round) => one / (samples.steadyCpu[round] ?? Number.NaN));
+    const anchor = median(samples.steadyCpu);
     return {
       what: `CPU of a call at ${steady.perSecond}/s, all of the API's flags against ${name}`,
-      anchor: `${format(median(samples.steadyCpu))} ms`,
-      product: `${format(median(all.samples.steadyCpu))} ms`,
-      value: median(shares),
+      anchor: `${format(anchor)} ms`,
+      product: `${format(product)} ms`,
+      value: product / anchor,
       must: 1.1,
       aim: 1,
       isMoreBetter: false,

@@ -14,7 +14,10 @@ type InSpace = TenantDocument & {
   jobId: string;
 };
 
-/** What gives the spaces that a tenant's documents are in, at most `limit`: an index has each with one look. */
+/**
+ * What gives the spaces that a tenant's documents are in, at most `limit`. Each costs one look into an index: MongoDB makes a
+ * DISTINCT_SCAN of a `$group` without accumulators.
+ */
 const spacesPipeline = (tenantId: string, limit: number) => [
   { $match: ofTenant(tenantId, { vectorSpace: { $gt: "" } }) },
   { $group: { _id: "$vectorSpace" } },

@@ -26,4 +26,4 @@ USER node
 EXPOSE 3000 9464
 HEALTHCHECK --interval=10s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.METRICS_PORT}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # A worker is the same image with the command `node --import=./scripts/start/stripped-types.mjs --initial-old-space-size=200 workers/main.ts`.
-CMD ["node", "--import=./scripts/start/stripped-types.mjs", "--max-semi-space-size=16", "--no-memory-reducer", "--initial-old-space-size=200", "--v8-pool-size=0", "api/server.ts"]
+CMD ["node", "--import=./scripts/start/stripped-types.mjs", "--max-semi-space-size=16", "--initial-old-space-size=200", "--v8-pool-size=0", "api/server.ts"]

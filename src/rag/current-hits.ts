@@ -9,8 +9,6 @@ import type { QueryInput } from "./schemas.ts";
 
 const MAX_RERUNS = 5; // each takes some ms; while documents move one after the other, several may be needed
 const MAX_HITS = 1_000;
-/** Hits whose documents are read with them: of more, most are not looked at. */
-const MAX_JOINED = 100;
 const WIDE_HITS = MIN_FUSED; // a search for more keeps the store busy: one of a tenant at a time
 
 /**
@@ -60,11 +58,12 @@ export async function findCurrent(
     const isLast = run === MAX_RERUNS;
     const { vectors, warnings } = await vectorsFor(searched);
     const more = [...(among ? (["metadata"] as const) : []), ...(isLast ? (["vectorSpace"] as const) : [])];
-    // A deep search reads the headers of its first hits alone, when it knows them.
-    const isJoined = mode === "vector" && !isJudged && limit <= MAX_JOINED;
+    const isWide = limit > WIDE_HITS;
+    // Of a wide search most hits are not looked at, and so are their documents.
+    const isJoined = mode === "vector" && !isJudged && !isWide;
     const joined = isJoined ? { header: more, spaces: MOST_READ_SPACES } : undefined;
     const search = () => findCandidates({ store }, tenantId, { ...given, joined, vectors, mode, limit });
-    const candidates = await (limit > WIDE_HITS ? inWideTurn(search) : search());
+    const candidates = await (isWide ? inWideTurn(search) : search());
     const ranked = rankHits(candidates, { text: given.text, isSemantic });
     const hits = isJudged ? mixSearches(ranked, candidates) : ranked;
     const holds = (hit: Hit, header: DocumentHeader | undefined) =>

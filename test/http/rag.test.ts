@@ -279,6 +279,22 @@ describe("knowledge retrieval", () => {
     expect(await sources.read(tenantId, documentId)).to.equal(null);
   });
 
+  it("hides a document from the begin of its deletion on, in every mode", async () => {
+    const answer = await client.post("/rag/ingest", { content: "The glockenspiel rehearsal is in the attic." });
+    const documentId = answer.string("documentId");
+    const query = "glockenspiel rehearsal attic";
+    const [best] = await find(query, { mode: "vector" });
+    expect(best?.documentId).to.equal(documentId);
+    await platform.platform.store.documents.beginDelete(await tenantOf(platform), documentId);
+    for (const mode of ["hybrid", "vector", "lexical"]) {
+      const found = await find(query, { mode });
+      expect(
+        found.map((result) => result.documentId),
+        mode,
+      ).not.to.include(documentId);
+    }
+  });
+
   it("keeps tenants apart", async () => {
     const answer = await client.post("/rag/ingest", { content: "The vault code of the first tenant is amaranth." });
     const documentId = answer.string("documentId");

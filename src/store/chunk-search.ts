@@ -101,7 +101,7 @@ export function makeChunkSearch(
         { batchSize: limit + 1 + (joined?.spaces ?? 0) },
       )
       .toArray();
-    const documents = new Map<string, JoinedHeader>();
+    const headers: DocumentHeader[] = []; // several hits may be of one document
     const hits: RankedHit[] = [];
     const spaces: string[] = [];
     for (const one of found) {
@@ -110,14 +110,13 @@ export function makeChunkSearch(
         continue;
       }
       const { embedding, document: [header] = [], ...hit } = one;
-      if (header) documents.set(header._id, header);
+      if (header && header.status !== "deleting") headers.push(header);
       if (hit.model !== model) continue; // the document may just have moved to another model
       hits.push({
         ...hit,
         similarity: scoreBy && embedding ? similarity(scoreBy, embedding.toFloat32Array()) : hit.rank,
       });
     }
-    const headers = [...documents.values().filter(({ status }) => status !== "deleting")];
     return { hits, ...(joined ? { headers, spaces } : {}) };
   };
 

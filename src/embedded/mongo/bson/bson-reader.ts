@@ -58,9 +58,28 @@ export function pickFields(
 
 /** A stored document with an array of others behind its fields. */
 export function withArray(stored: Uint8Array, name: string, items: readonly Uint8Array[]): Uint8Array {
-  const named = (type: number, field: string) => Buffer.from(`${String.fromCharCode(type)}${field}\0`);
-  const array = joinFields(items.flatMap((item, at) => [named(bsonType.document, String(at)), item]));
-  return joinFields([stored.subarray(4, -1), named(bsonType.array, name), array]);
+  return joinFields([stored.subarray(4, -1), elementHead(bsonType.array, name), joinArray(items)]);
+}
+
+/** What stands before an element's value: the byte of its type, and its name. */
+export function elementHead(type: number, name: string): Buffer {
+  return Buffer.from(`${String.fromCharCode(type)}${name}\0`);
+}
+
+/** The BSON of an array of documents. */
+export function joinArray(documents: readonly Uint8Array[]): Buffer {
+  const length = documents.reduce((sum, { length }, at) => sum + length + 2 + String(at).length, 5);
+  const bytes = Buffer.allocUnsafe(length);
+  let to = bytes.writeInt32LE(length, 0);
+  for (const [at, document] of documents.entries()) {
+    bytes[to++] = bsonType.document;
+    to += bytes.write(String(at), to, "latin1");
+    bytes[to++] = 0;
+    bytes.set(document, to);
+    to += document.length;
+  }
+  bytes[to] = 0;
+  return bytes;
 }
 
 /** The bytes of the fields that are kept. */

@@ -1,3 +1,4 @@
+import { elementHead, joinArray } from "../bson/bson-reader.ts";
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
 
@@ -25,9 +26,9 @@ function encodeParts(fields: Document): Uint8Array[] {
   const raw: Uint8Array[] = [];
   for (const name of Object.keys(fields)) {
     const value: unknown = fields[name];
-    if (value instanceof Raw) raw.push(head(value.type, name), value.bytes);
+    if (value instanceof Raw) raw.push(elementHead(value.type, name), value.bytes);
     else if (isDocument(value) && Object.values(value).some((inner) => inner instanceof Raw))
-      raw.push(head(typeDocument, name), ...encodeParts(value));
+      raw.push(elementHead(typeDocument, name), ...encodeParts(value));
     else plain[name] = value;
   }
   const parts = [encodeDocument(plain).subarray(4, -1), ...raw, new Uint8Array(1)];
@@ -36,23 +37,5 @@ function encodeParts(fields: Document): Uint8Array[] {
   return [length, ...parts];
 }
 
-/** What stands before an element's value: the byte of its type, and its name. */
-function head(type: number, name: string): Buffer {
-  return Buffer.from(`${String.fromCharCode(type)}${name}\0`);
-}
-
 /** An array of documents. */
-export function rawArray(documents: readonly Uint8Array[]): Raw {
-  const length = documents.reduce((sum, { length }, at) => sum + length + 2 + String(at).length, 5);
-  const bytes = Buffer.allocUnsafe(length);
-  let to = bytes.writeInt32LE(length, 0);
-  for (const [at, document] of documents.entries()) {
-    bytes[to++] = typeDocument;
-    to += bytes.write(String(at), to, "latin1");
-    bytes[to++] = 0;
-    bytes.set(document, to);
-    to += document.length;
-  }
-  bytes[to] = 0;
-  return new Raw(bytes, typeArray);
-}
+export const rawArray = (documents: readonly Uint8Array[]) => new Raw(joinArray(documents), typeArray);

@@ -4,6 +4,7 @@ import type { Db, Document, IndexDescription } from "mongodb";
 import type { Sort } from "../../src/embedded/mongo/bson/order.ts";
 import { type Engine, openEngine } from "../../src/embedded/mongo/engine.ts";
 import { compileFilter } from "../../src/embedded/mongo/query/filter.ts";
+import { indexedValues } from "../../src/embedded/mongo/query/indexed-values.ts";
 import { type Plan, planQuery } from "../../src/embedded/mongo/query/planner.ts";
 import { runPlan } from "../../src/embedded/mongo/query/query.ts";
 import { jobCollection } from "../../src/store/job-store.ts";
@@ -145,5 +146,15 @@ describe("embedded store: use of indexes", () => {
     const at = { $lt: new Date(1_700_000_060_000) };
     expect(examine("partial", { state: "open", at })).to.include({ index: "at_1", examined: 20 });
     expect(examine("partial", { at }).index).to.equal(undefined);
+  });
+
+  it("gives the values of a field in their order where an index has it behind what the filter fixes", () => {
+    const valuesOf = (name: string, filter: Document, limit = 10) =>
+      indexedValues(engine.catalog.find("test", name), { path: "state", filter, limit });
+    expect(valuesOf("compound", { tenant: "t1" })).to.deep.equal(["done", "open"]);
+    expect(valuesOf("compound", { tenant: "t1" }, 1)).to.deep.equal(["done"]);
+    expect(valuesOf("compound", { tenant: "none" })).to.deep.equal([]);
+    expect(valuesOf("compound", {})).to.equal(undefined);
+    expect(valuesOf("none", { tenant: "t1" })).to.equal(undefined);
   });
 });

@@ -62,7 +62,7 @@ export type BatchDocument = TenantDocument & {
   jobId: string;
   /** Items when it was closed. */
   size: number;
-  /** When it is closed at the latest; from then on, when the sweep last looked at it, or is to look again. */
+  /** When it is closed at the latest; from then on, when the sweep last looked at it, or is to look again, or when it ended. */
   closeAt: Date;
   /** Set before it is submitted: a worker that finds it later without a provider id looks for it at the provider. */
   submittedAt?: Date;
@@ -188,6 +188,11 @@ function makeBatches(db: Db) {
       const filter = { _id, state: "closed" as const, submittedAt: { $exists: false } };
       const update = { $set: { submittedAt: new Date(), size, isSubmitting: true as const } };
       return (await unlessDuplicate(batches.updateOne(filter, update)))?.matchedCount === 1;
+    },
+    /** Ends a batch that is not marked as being submitted, from when on it cannot be; false when it is marked, or has ended. */
+    endUnsubmitted(batchId: string): Promise<boolean> {
+      const filter = { _id: batchId, state: "closed" as const, submittedAt: { $exists: false } };
+      return updateIf(batches, filter, { $set: { state: "ended", closeAt: new Date() } });
     },
     /** Batches in one of these states that were to be closed or looked at before this time, the oldest first. */
     overdue(states: readonly BatchState[], before: Date, limit: number) {

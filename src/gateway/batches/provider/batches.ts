@@ -139,7 +139,7 @@ function makeBatchWork({ store, jobs }: Pick<BatchDeps, "store" | "jobs">): Batc
       if (!job) return work.submit(batch);
       if (job.status !== "failed") return;
       // The items of a batch that never reached its provider wait on, for the next one.
-      await store.changeBatch(batch._id, ["closed"], { $set: { state: "ended" } });
+      await store.endUnsubmitted(batch._id);
     },
   };
   return work;

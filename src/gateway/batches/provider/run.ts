@@ -50,8 +50,9 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
     const items = await takeItems(deps, batch);
     await forEachConcurrent(items, ITEMS_AT_ONCE, (item) => settleItem(deps, item, { customId: item._id, error }));
   }
-  if ((await store.giveBack(batchId)) > 0) await collector.add(batch);
+  // In this order: a worker that still holds items of a batch cannot submit them once it has ended.
   await endBatch(deps, batchId);
+  if ((await store.giveBack(batchId)) > 0) await collector.add(batch);
 }
 
 /**
@@ -79,7 +80,10 @@ export async function restartOrFail(deps: RunDeps, batch: BatchDocument): Promis
 }
 
 const endBatch = ({ store }: RunDeps, batchId: string) =>
-  store.changeBatch(batchId, ["closed", "submitted"], { $set: { state: "ended" }, $unset: { isSubmitting: "" } });
+  store.changeBatch(batchId, ["closed", "submitted"], {
+    $set: { state: "ended", closeAt: new Date() },
+    $unset: { isSubmitting: "" },
+  });
 
 async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<void> {
   const { provider, tenantId, providerKeyId } = batch;
@@ -139,7 +143,12 @@ async function runThere(deps: RunDeps, run: ProviderBatch): Promise<void> {
 async function submit(deps: RunDeps, { batch, batches, context }: ProviderBatch): Promise<string | undefined> {
   const { store, config } = deps;
   const items = await takeItems(deps, batch);
-  if (items.length === 0) return undefined;
+  if (items.length === 0) {
+    // Another worker may have found some since then; it submits them when it was first to mark the batch.
+    const isOver = batch.submittedAt !== undefined || (await store.endUnsubmitted(batch._id));
+    if (!isOver) throw new Rescheduled(jittered(FIRST_POLL_MS));
+    return undefined;
+  }
   await deps.gateway.ledger.requireTaken();
   const since = batch.submittedAt;
   let id: string | undefined;

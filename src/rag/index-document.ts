@@ -33,11 +33,12 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
   try {
     return await buildVersion(deps, context, document);
   } catch (error) {
-    await deps.store.chunks.remove(tenantId, { documentId, version: document.lastVersion }).catch((cause: unknown) => {
+    const { lastVersion: attempted } = document;
+    await deps.store.chunks.remove(tenantId, { documentId, version: attempted }).catch((cause: unknown) => {
       deps.logger.warn({ err: cause, documentId }, "chunks of a failed attempt stay hidden until the next attempt");
     });
     if (endsJob(error, context))
-      await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
+      await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error), attempted });
     throw error;
   }
 }
@@ -108,7 +109,9 @@ async function writeVersion(
   const vectorSpace = toSpaceKey({ model, dimensions });
   const { validators } = source;
   const about = { vectorSpace, duplicateOf, ...(validators ? { validators } : {}) };
-  const change = { version, chunks: count, type: read.type, title, contentHash, ...about };
+  const named = document.isTitleGiven ? {} : { title };
+  const made = { version, chunks: count, publishedBy: context.jobId, type: read.type, contentHash };
+  const change = { ...made, ...named, ...about };
   const published = await deps.store.documents.publish(tenantId, documentId, change);
   if (!published) return superseded(deps, document);
   if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
@@ -122,8 +125,11 @@ type ReadSource = RawSource & { validators?: SourceValidators; isUnchanged?: tru
 /** Returns the bytes of a document, fetched if it is a URL. @throws AppError as `GuardedFetch.get` does */
 async function fetchSource(deps: RagDeps, document: DocumentRecord, signal: AbortSignal): Promise<ReadSource> {
   const { source, tenantId } = document;
-  // A version that queries see need not be made again.
-  const isRefresh = document.refreshJobId === document.jobId && document.status === "indexed";
+  // A version that queries see need not be made again, unless an earlier attempt of this job has made it, and was cut.
+  const isRefresh =
+    document.refreshJobId === document.jobId &&
+    document.status === "indexed" &&
+    document.publishedBy !== document.jobId;
   if (source.url !== undefined) {
     const known = isRefresh ? document.validators : undefined;
     const { url, bytes, type, ...fetched } = await deps.fetcher.get(source.url, signal, known);

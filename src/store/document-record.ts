@@ -43,6 +43,8 @@ export type DocumentRecord = TenantDocument & {
   expiresAt?: Date;
   /** By what the server of its URL knows the version that queries see. */
   validators?: SourceValidators;
+  /** The job that made the version that queries see; an earlier release noted none. */
+  publishedBy?: string;
   /** The job that reads its URL again if that has changed. */
   refreshJobId?: string;
   /** How often its URL is read again, when it is next, and how often in a row that failed; no time: it failed too often. */

@@ -56,7 +56,7 @@ export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
       | "refreshJobId"
     >
   >;
-export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
+export type Publication = Pick<DocumentRecord, "version" | "chunks" | "publishedBy"> & {
   type: string;
   title?: string;
   contentHash: string;
@@ -64,6 +64,9 @@ export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
   validators?: SourceValidators;
   duplicateOf: string | null;
 };
+
+/** `attempted`: the version of the attempt that failed. */
+type Failure = { jobId: string; error: ErrorView; attempted?: number };
 
 export type Description = {
   set: Partial<
@@ -235,26 +238,32 @@ export function makeDocumentStore(db: Db) {
         (await change({ ...filter, status: "indexed" }, {}, next))
       );
     },
-    /** Moves the document to a version, unless it is gone or at a later one: then null, and nothing changes. */
-    publish(tenantId: string, documentId: string, { type, title, duplicateOf, ...publication }: Publication) {
+    /**
+     * Moves the document to a version, unless it is gone or at a later one: then null, and nothing changes. A title that the
+     * caller has given it stays.
+     */
+    async publish(tenantId: string, documentId: string, { type, title, duplicateOf, ...publication }: Publication) {
       const earlier = { status: { $in: documentStatesBefore("indexed") }, version: { $lt: publication.version } };
       const set = {
         ...publication,
         status: "indexed",
         "source.type": type,
-        ...(title === undefined ? {} : { title }),
         ...(duplicateOf === null ? {} : { duplicateOf }),
       } as const;
-      const gone = { error: "", ...(duplicateOf === null ? { duplicateOf: "" } : {}) };
-      return change({ tenantId, documentId, ...earlier }, set, { $unset: gone });
+      const gone = { $unset: { error: "", ...(duplicateOf === null ? { duplicateOf: "" } : {}) } };
+      const to = { tenantId, documentId, ...earlier };
+      const isTitleGiven = { $ne: true };
+      const titled = title !== undefined && (await change({ ...to, isTitleGiven }, { ...set, title }, gone));
+      return titled || change(to, set, gone);
     },
     /** Notes that its former sources are gone, unless it has got others by now. */
     async forgetSources({ tenantId, _id: documentId, formerSources = [] }: DocumentRecord) {
       await change({ tenantId, documentId, formerSources }, {}, { $unset: { formerSources: "" } });
     },
-    /** Notes why a job failed. A document that queries see stays `indexed`; another job's document is left alone. */
-    async fail(tenantId: string, documentId: string, { jobId, error }: { jobId: string; error: ErrorView }) {
-      const filter = { tenantId, documentId, jobId };
+    /** Notes why a job failed. A document that queries see stays `indexed`; one of another job or attempt is left alone. */
+    async fail(tenantId: string, documentId: string, { jobId, error, attempted }: Failure) {
+      const version = attempted === undefined ? {} : { version: { $lte: attempted } };
+      const filter = { tenantId, documentId, jobId, ...version };
       const failed = await change({ ...filter, status: { $in: [...pendingStates] } }, { status: "failed", error });
       if (!failed) await change({ ...filter, status: "indexed" }, { error });
     },

@@ -11,7 +11,10 @@ export type ServedDocument = {
 export type DocumentServer = {
   /** As `http://127.0.0.1:4711`; name it in FETCH_ALLOW_ORIGINS. */
   origin: string;
-  /** Serves a document at a path from now on; a function is asked at each request and may take its time. */
+  /**
+   * Serves a document at a path from now on; a function is asked at each request and may take its time. One with an `etag` is
+   * not sent again to who has it.
+   */
   put(path: string, document: ServedDocument | (() => ServedDocument | Promise<ServedDocument>)): void;
   hits(path: string): number;
   close(): void;
@@ -27,6 +30,8 @@ export async function startDocumentServer(): Promise<DocumentServer> {
     const document = await documents.get(path)?.();
     if (!document) return void response.writeHead(404).end("none");
     const { body, type = "text/plain", status = 200, headers = {} } = document;
+    if (headers.etag && headers.etag === request.headers["if-none-match"])
+      return void response.writeHead(304, headers).end();
     response.writeHead(status, { "content-type": type, ...headers }).end(body);
   });
   server.listen(0, "127.0.0.1");

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { forEachConcurrent } from "../for-each-concurrent.ts";
 import { newId } from "../ids.ts";
@@ -76,7 +77,7 @@ async function reindex(deps: RagDeps, context: WorkContext): Promise<ReindexResu
   const { tenantId, recordId } = context;
   const { reindexes } = deps.store;
   const record = await reindexes.begin(tenantId, recordId);
-  if (!record) throw new AppError("cancelled", "The documents are not moved any more.");
+  if (!record) return resultOfEarlier(await reindexes.get(tenantId, recordId));
   try {
     const { model, keyId, moved, batched = 0 } = record;
     const space = { model, dimensions: record.dimensions ?? (await probe(deps, context, record)) };
@@ -89,19 +90,30 @@ async function reindex(deps: RagDeps, context: WorkContext): Promise<ReindexResu
       if (run.left > 0) await moveAll(deps, context, run);
       if (run.moved === before) break;
     }
-    await end(deps, tenantId, recordId);
-    const result = { model, moved: run.moved, left: await countLeft(deps, tenantId, space) };
-    return run.batched === 0 ? result : { ...result, batched: run.batched };
+    const result = { model, moved: run.moved, batched: run.batched, left: await countLeft(deps, tenantId, space) };
+    await end(deps, tenantId, recordId, result);
+    return toResult(result);
   } catch (error) {
     if (!(error instanceof Rescheduled) && endsJob(error, context)) await end(deps, tenantId, recordId);
     throw error;
   }
 }
 
-/** Ends a move; the batches that are still at the provider are given up. */
-async function end({ gateway, store }: RagDeps, tenantId: string, recordId: string): Promise<void> {
+/** Ends a move; the batches that are still at the provider are given up. `left`: when it has come to its end. */
+async function end({ gateway, store }: RagDeps, tenantId: string, recordId: string, { left }: { left?: number } = {}) {
   await gateway.embeddingBatches.abandon(tenantId, recordId);
-  await store.reindexes.finish(tenantId, recordId);
+  await store.reindexes.finish(tenantId, recordId, defined({ left }));
+}
+
+/** The result of a move that another attempt has brought to its end. @throws AppError `cancelled` where none has. */
+function resultOfEarlier(record: ReindexRecord | null): ReindexResult {
+  if (record?.left === undefined) throw new AppError("cancelled", "The documents are not moved any more.");
+  const { model, moved, batched = 0, left } = record;
+  return toResult({ model, moved, batched, left });
+}
+
+function toResult({ batched, ...result }: ReindexResult & { batched: number }): ReindexResult {
+  return batched === 0 ? result : { ...result, batched };
 }
 
 type Run = { space: VectorSpace; keyId: string; until: number; moved: number; batched: number; left: number };

@@ -19,6 +19,8 @@ export type ReindexRecord = WorkDocument & {
   /** Documents that were moved, and those of them whose vectors are a batch's. */
   moved: number;
   batched?: number;
+  /** Documents that could not be moved, once it has come to its end. Absent of one that was cancelled, or has failed. */
+  left?: number;
 };
 
 export const reindexCollection = defineCollection<ReindexRecord>({
@@ -51,7 +53,8 @@ export function makeReindexStore(db: Db) {
     /** Counts a document that was moved. */
     addMoved: (tenantId: string, id: string, { isBatched = false } = {}) =>
       update(tenantId, id, { $inc: { moved: 1, ...(isBatched ? { batched: 1 } : {}) } }),
-    /** Ends one that is open. */
-    finish: (tenantId: string, id: string) => update(tenantId, id, { $unset: { isOpen: "" } }),
+    /** Ends one that is open; `left` when it has come to its end. */
+    finish: (tenantId: string, id: string, end: Pick<ReindexRecord, "left"> = {}) =>
+      update(tenantId, id, { $set: end, $unset: { isOpen: "" } }),
   };
 }

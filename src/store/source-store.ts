@@ -1,6 +1,7 @@
 import { Binary, type Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { makeUseStore } from "./use-store.ts";
+import { insertIfAbsent } from "./writes.ts";
 
 /** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
 export type SourcePiece = TenantDocument & { documentId: string; n: number; data: Binary; bytes?: number };
@@ -20,14 +21,27 @@ export function makeSourceStore(db: Db) {
   const pieces = db.collection<SourcePiece>(sourceCollection.name);
   const use = makeUseStore(db);
   const count = (tenantId: string, bytes: number) => use.add({ tenantId, kind: "sources", bytes });
+  function* piecesOf(tenantId: string, documentId: string, bytes: Uint8Array): Generator<SourcePiece> {
+    for (let n = 0; n * PIECE_BYTES < bytes.length || n === 0; n += 1) {
+      const data = new Binary(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES));
+      const total = n === 0 ? { bytes: bytes.length } : {};
+      yield { _id: `${documentId}:${n}`, tenantId, documentId, n, data, ...total };
+    }
+  }
   return {
+    /** Writes bytes under an id of their own. */
     async write(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void> {
-      for (let n = 0; n * PIECE_BYTES < bytes.length || n === 0; n += 1) {
-        const data = new Binary(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES));
-        const total = n === 0 ? { bytes: bytes.length } : {};
-        await pieces.insertOne({ _id: `${documentId}:${n}`, tenantId, documentId, n, data, ...total });
-      }
+      for (const piece of piecesOf(tenantId, documentId, bytes)) await pieces.insertOne(piece);
       await count(tenantId, bytes.length);
+    },
+    /** As `write`, where others may have written the same bytes, or a part of them: what is there stays. */
+    async ensure(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void> {
+      let isFirst = false;
+      for (const piece of piecesOf(tenantId, documentId, bytes)) {
+        const isNew = await insertIfAbsent(pieces, piece);
+        if (piece.n === 0) isFirst = isNew;
+      }
+      if (isFirst) await count(tenantId, bytes.length);
     },
     /** The bytes in a buffer of their own; null when there are none. */
     async read(tenantId: string, documentId: string): Promise<Buffer | null> {

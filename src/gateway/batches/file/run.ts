@@ -5,7 +5,13 @@ import { hashDigits } from "../../../ids.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import { Rescheduled } from "../../../jobs/reschedule.ts";
-import type { FileBatchDocument, FileBatchFault, FileBatchState } from "../../../store/file-store.ts";
+import { unlessOver } from "../../../jobs/work.ts";
+import {
+  cancellableFileBatchStates,
+  type FileBatchDocument,
+  type FileBatchFault,
+  type FileBatchState,
+} from "../../../store/file-store.ts";
 import { isFinal } from "../../../store/job-state.ts";
 import type { Store } from "../../../store/store.ts";
 import type { BudgetRejection } from "../../money/budget.ts";
@@ -83,11 +89,22 @@ async function submitItems(deps: FileBatchDeps, { batch, lines, signal }: Submis
     const isOpen = state === undefined || (isRepeated && !isFinal(state));
     return isOpen ? [{ jobId, body: lines[place]?.body }] : [];
   });
-  let hasRoom = true;
+  let goesOn = true;
   await forEachConcurrent(open, ITEMS_AT_ONCE, async (item) => {
     signal.throwIfAborted();
-    if (hasRoom && !(await submitItem(deps, batch, { ...item, signal }))) hasRoom = false;
+    if (!goesOn) return;
+    const hasRoom = await submitItem(deps, batch, { ...item, signal });
+    // Who stops the batch stops the jobs that it sees; this one may have come later.
+    const isStopped = !(await takesItems(deps, batch));
+    if (isStopped) await unlessOver(deps.jobs.cancel(batch.tenantId, item.jobId));
+    if (!hasRoom || isStopped) goesOn = false;
   });
+}
+
+/** Whether a batch has not been stopped or ended since it was read. */
+async function takesItems({ store }: FileBatchDeps, { tenantId, _id }: FileBatchDocument): Promise<boolean> {
+  const current = await store.files.findBatch(tenantId, _id);
+  return current !== null && cancellableFileBatchStates.includes(current.status);
 }
 
 /** Whether calls under way may leave room in the budget for what it had none for, within the batch's time. */

@@ -58,8 +58,7 @@ async function writeLines(
   { tenantId, fileId, lines }: { tenantId: string; fileId: string; lines: readonly string[] },
 ): Promise<number> {
   const bytes = Buffer.from(`${lines.join("\n")}\n`, "utf8");
-  await sources.remove(tenantId, fileId); // what a worker that died had written of it
-  await sources.write(tenantId, fileId, bytes);
+  await sources.ensure(tenantId, fileId, bytes); // each worker writes the same, but for the second of an answer's `created`
   return bytes.length;
 }
 

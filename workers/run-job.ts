@@ -42,7 +42,10 @@ export function makeProcessor(deps: ShellDeps, queue: QueueDefinition) {
       return await processJob(deps, { queue, job, lookAgainAt });
     } catch (error) {
       if (!isStoreFailure(error)) throw error;
-      deps.platform.logger.warn({ err: error, jobId: job.id }, "the store takes no writes; the job is looked at again");
+      deps.platform.logger.warn(
+        { err: error, jobId: job.id },
+        "the job's writes were not taken; it is looked at again",
+      );
       return await lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
     } finally {
       leave();
@@ -193,7 +196,8 @@ async function settle(
   if (error instanceof Suspended && stopped === undefined) {
     // It waits without a BullMQ job, unless what it waits for has come by now, or its cancellation.
     const suspended = await claims.suspend(lease);
-    if (!suspended || !(suspended.cancelRequestedAt || (await error.isOver()))) return undefined;
+    if (!suspended) return drop(deps, { record, logger });
+    if (!(suspended.cancelRequestedAt || (await error.isOver()))) return undefined;
     return (await claims.resume(lease.jobId)) ? lookAgainAt(Date.now()) : undefined;
   }
   if (!(error instanceof AppError || isStoreFailure(error)) && stopped === undefined)
@@ -207,14 +211,15 @@ async function settle(
       await claims.cancelled(lease);
       return undefined;
     case "release":
-      if (stopped === undefined) logger.warn({ err: error }, "the store does not take its writes; tried again later");
-      await claims.release(lease);
+      if (stopped === undefined)
+        logger.warn({ err: error }, "the job's writes were not taken; it is tried again later");
+      if (!(await claims.release(lease))) return drop(deps, { record, logger });
       return lookAgainAt(Date.now() + verdict.afterMs);
     case "retry": {
       const notBefore = new Date(Date.now() + verdict.afterMs);
       const { message } = verdict.error;
       logger.info({ err: { message }, afterMs: Math.round(verdict.afterMs) }, "will be tried again");
-      await claims.retry(lease, notBefore, verdict.error);
+      if (!(await claims.retry(lease, notBefore, verdict.error))) return drop(deps, { record, logger });
       return lookAgainAt(notBefore.getTime());
     }
     case "fail":

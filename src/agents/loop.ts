@@ -17,8 +17,8 @@ export type LoopInput = {
   messages: readonly RunTurn[];
   maxIterations: number;
   iterations: Pick<Iterations, "recall" | "think" | "act">;
-  /** Called at the first failure: ends the calls that run in parallel with what failed. */
-  giveUp(): void;
+  /** Called with the first failure: ends the calls that run in parallel with what failed. */
+  giveUp(error: unknown): void;
 };
 
 /**
@@ -32,7 +32,7 @@ export async function runLoop({ iterations, ...input }: LoopInput): Promise<void
   const watched = async <T>(work: () => Promise<T>): Promise<T> => {
     const working = work().catch((error: unknown) => {
       failure ??= { error }; // LangChain wraps it
-      input.giveUp();
+      input.giveUp(error);
       throw error;
     });
     pending.add(working);

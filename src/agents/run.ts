@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
+import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView, unavailable } from "../errors.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import {
   type AgentRunEnd,
@@ -104,7 +104,7 @@ async function iterate({ deps, run, context, auditLog, iterations, inner, starte
       ...toPrompt(run, earlier),
       maxIterations: definition.maxIterations,
       iterations,
-      giveUp: () => inner.abort(new AppError("cancelled", "Another call of this step failed.")),
+      giveUp: (error) => inner.abort(toSiblingsEnd(error, context)),
     });
     return { status: "completed" };
   } catch (error) {
@@ -130,6 +130,12 @@ function toClosing(error: unknown, { signal, isLastAttempt }: WorkContext): Clos
   if (isStoreFailure(error)) return undefined;
   const isFinal = error instanceof AppError && !error.retryable;
   return isFinal || isLastAttempt ? { status: "failed", error: toErrorView(error) } : undefined;
+}
+
+/** Why the other calls of a step end when one has failed: for good, or to be made again by the attempt that resumes the run. */
+function toSiblingsEnd(error: unknown, context: WorkContext): AppError {
+  if (toClosing(error, context) === undefined) return unavailable("The run", error);
+  return new AppError("cancelled", "Another call of this step failed.");
 }
 
 async function close({ deps, run, auditLog, usage, iterations }: Running, closing: Closing): Promise<RunEnd> {

@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
-import { unavailable } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { withBytes } from "./run-use.ts";
+import { Overtaken } from "./store-errors.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /** One tool call that a model asked for. `arguments` is the text that the model wrote. */
@@ -66,10 +66,9 @@ export type AuditStore = ReturnType<typeof makeAuditStore>;
 export function makeAuditStore(db: Db) {
   const entries = db.collection<AuditEntry>(auditCollection.name);
   return {
-    /** @throws AppError `unavailable` when the place is taken: another worker has continued the run. */
+    /** @throws Overtaken when the place is taken: another worker has continued the run. */
     async append(entry: AuditEntry): Promise<void> {
-      if (!(await insertIfAbsent(entries, withBytes(entry))))
-        throw unavailable("This run's audit log, which another worker writes,");
+      if (!(await insertIfAbsent(entries, withBytes(entry)))) throw new Overtaken("This run's audit log");
     },
     /** The entries of a run in order, from the place `from` on. */
     list: (tenantId: string, runId: string, from = 0): Promise<AuditEntry[]> =>

@@ -39,9 +39,22 @@ export function isStoreRejection(error: unknown): boolean {
   return toRejection(error) !== undefined;
 }
 
-/** Whether `error` is the store's state and says nothing about the work: the same work succeeds when the store does. */
+/** Another worker has written what this one was about to write: the work is to be taken up again from what is there now. */
+export class Overtaken extends AppError {
+  constructor(part: string) {
+    super("unavailable", `${part}, which another worker writes, is not available right now.`, {
+      retryable: true,
+      retryAfterMs: 2_000,
+    });
+  }
+}
+
+/**
+ * Whether `error` is the store's state and says nothing about the work: the same work succeeds when the store does, or when it
+ * begins from what another worker has written.
+ */
 export function isStoreFailure(error: unknown): error is Error {
-  return isStoreUnavailable(error) || isStoreRejection(error);
+  return error instanceof Overtaken || isStoreUnavailable(error) || isStoreRejection(error);
 }
 
 /** The error of a store that is full, read-only or unavailable, for the caller; undefined for any other error. */

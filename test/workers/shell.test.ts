@@ -99,7 +99,7 @@ describe("the shell in which a worker runs a job", () => {
     const running: ShellDeps["running"] = new Map();
     const transient = new AppError("provider_failed", "No.", { retryable: true, retryAfterMs: farMs });
     const unexpected = "a job threw unexpectedly";
-    const unwritten = "the store does not take its writes; tried again later";
+    const unwritten = "the job's writes were not taken; it is tried again later";
     const dropped = "the job was taken by another worker; this attempt's outcome is dropped";
     type Case = [
       Script,
@@ -237,7 +237,7 @@ describe("the shell in which a worker runs a job", () => {
     const { jobs: store } = test.platform.store;
     const { left, record, warnings, began } = await replaced(store, "take", rejectWith(storeAway), () => turn(jobId));
     expect(record.status).to.equal("queued");
-    expect(warnings).to.deep.equal(["the store takes no writes; the job is looked at again"]);
+    expect(warnings).to.deep.equal(["the job's writes were not taken; it is looked at again"]);
     expect(left.end === "later" && left.at).to.be.within(began + 500, Date.now() + 1_000);
     const broken = await replaced(store, "take", rejectWith(new TypeError("a mistake")), () =>
       turn(jobId).catch(String),

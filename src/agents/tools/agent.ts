@@ -52,7 +52,11 @@ export const agent = toolKind({
           createdAt: new Date(),
           updatedAt: new Date(),
         };
-        await takeRun(deps.quotas, child);
+        try {
+          await takeRun(deps.quotas, child);
+        } catch (error) {
+          if (!(await deps.store.agentRuns.get(tenantId, child._id))) throw error; // that of an earlier attempt counts already
+        }
         await deps.store.agentRuns.ensure(child);
         const result = await execute(child._id, signal);
         const { output, status, stopReason, tokensUsed: tokens, outputTokens, costUsd, runId } = result;

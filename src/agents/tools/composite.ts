@@ -4,7 +4,7 @@ import { profileIds, profiles } from "../../composite/profiles.ts";
 import { compositeResultSchema } from "../../composite/schemas.ts";
 import { AppError } from "../../errors.ts";
 import { derivedId } from "../../ids.ts";
-import { defineTool, throwForModel, toolKind } from "./tool.ts";
+import { defineTool, jobOfCall, throwForModel, toolKind } from "./tool.ts";
 
 const TIMEOUT_MS = 300_000;
 
@@ -21,13 +21,10 @@ export const composite = toolKind({
       async run({ input }, { idempotencyKey, signal, spend }) {
         const { deps, caller, run } = setup;
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
-        const known = await deps.jobs.find(caller.tenantId, jobId);
         const request = { caller, body: { pattern, profile, input }, isInteractive: true, jobId };
-        if (!known) {
-          await deps.quotas.check(caller.tenantId, "openJobs");
-          await deps.composite.accept(request).catch(throwForModel);
-        }
-        const job = await deps.jobs.wait(caller.tenantId, jobId, { signal, isOwner: true });
+        const { tenantId } = caller;
+        await jobOfCall(deps, { tenantId, jobId }, () => deps.composite.accept(request)).catch(throwForModel);
+        const job = await deps.jobs.wait(tenantId, jobId, { signal, isOwner: true });
         if (job.status !== "completed")
           throw new AppError("provider_failed", job.error?.message ?? "It was cancelled.");
         const { output, tokensUsed: tokens, outputTokens, costUsd } = compositeResultSchema.parse(job.result);

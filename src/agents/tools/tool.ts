@@ -6,6 +6,8 @@ import { type JsonSchema, toJsonSchema } from "../../json-schema.ts";
 import type { Logger } from "../../logger.ts";
 import type { Spent } from "../../runs.ts";
 import type { AgentRunRecord, RunEnd } from "../../store/agent-run-store.ts";
+import type { JobRecord } from "../../store/job-record.ts";
+import { isDuplicateKey } from "../../store/writes.ts";
 import type { Caller } from "../../tenancy/roles.ts";
 import type { AgentsDeps } from "../deps.ts";
 import type { RunUsage } from "../run-usage.ts";
@@ -103,6 +105,27 @@ export function defineTool<S extends z.ZodType>(
       throw new AppError("invalid_request", `The arguments do not fit: ${z.prettifyError(parsed.error)}`);
     },
   };
+}
+
+/**
+ * The job of a tool call, which `accept` begins unless an earlier attempt at the call has, or another worker does just now.
+ * @throws AppError `too_many_concurrent`; what `accept` throws.
+ */
+export async function jobOfCall(
+  { jobs, quotas }: Pick<AgentsDeps, "jobs" | "quotas">,
+  { tenantId, jobId }: { tenantId: string; jobId: string },
+  accept: () => Promise<{ job: JobRecord }>,
+): Promise<JobRecord> {
+  const known = await jobs.find(tenantId, jobId);
+  if (known) return known;
+  await quotas.check(tenantId, "openJobs");
+  try {
+    return (await accept()).job;
+  } catch (error) {
+    const other = isDuplicateKey(error) ? await jobs.find(tenantId, jobId) : null;
+    if (other) return other;
+    throw error;
+  }
 }
 
 /** For a tool that names something which the tenant does not have. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { derivedId, idSchema } from "../../ids.ts";
 import type { Workflows } from "../../workflows/workflows.ts";
-import { defineTool, missingTarget, toolKind } from "./tool.ts";
+import { defineTool, jobOfCall, missingTarget, toolKind } from "./tool.ts";
 
 const TIMEOUT_MS = 300_000;
 /** Most of an input's schema that the description holds, in characters. */
@@ -19,7 +19,7 @@ export const workflow = toolKind({
   },
   async make({ workflowId }, setup) {
     const { caller, run } = setup;
-    const { jobs, workflows, quotas } = setup.deps;
+    const { jobs, workflows } = setup.deps;
     const { tenantId } = run;
     return defineTool(setup, {
       description: await describe(workflows, tenantId, workflowId),
@@ -28,9 +28,7 @@ export const workflow = toolKind({
       async run({ input }, { idempotencyKey, signal, spend }) {
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const request = { caller, workflowId, body: { input }, isInteractive: true, jobId };
-        const known = await jobs.find(tenantId, jobId);
-        if (!known) await quotas.check(tenantId, "openJobs");
-        const job = known ?? (await workflows.accept(request)).job;
+        const job = await jobOfCall(setup.deps, { tenantId, jobId }, () => workflows.accept(request));
         const runId = job.subject.runId ?? "";
         const find = () => workflows.runOf(tenantId, workflowId, runId);
         const isEnough = async () => (await find()).status === "awaiting_approval";

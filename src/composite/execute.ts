@@ -5,7 +5,7 @@ import type { Jobs } from "../jobs/jobs.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { sumSpent } from "../runs.ts";
 import type { ExecutionRecord, ExecutionStep, ExecutionStore } from "../store/execution-store.ts";
-import { isStoreFailure } from "../store/store-errors.ts";
+import { isStoreFailure, Overtaken } from "../store/store-errors.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { openPatternRun, type PatternOutcome } from "./patterns/pattern.ts";
 import { type PatternId, patterns } from "./patterns.ts";
@@ -40,13 +40,13 @@ export async function execute(deps: CompositeDeps, context: WorkContext): Promis
   const { tenantId, recordId: executionId, signal } = context;
   const { executions } = deps.store;
   const execution = await findRun(deps, tenantId, executionId);
-  if (execution.result) return execution.result; // it ended, and its worker died before it could report that
-  if (execution.error) throw fromErrorView(execution.error, "The run failed.");
+  const ended = endOf(execution); // its worker died before it could report that
+  if (ended) return ended;
   const erase = isRegulated(execution.profile);
   try {
     const result = await runPattern(deps, execution, context);
-    await executions.finish(tenantId, executionId, { result, erase });
-    return result;
+    if (await executions.finish(tenantId, executionId, { result, erase })) return result;
+    return endOf(await findRun(deps, tenantId, executionId)) ?? result; // another worker, or a cancel, came first
   } catch (error) {
     const isCancelled = isCancel(signal.reason);
     const isRetryable = !(error instanceof AppError) || error.retryable;
@@ -59,8 +59,14 @@ export async function execute(deps: CompositeDeps, context: WorkContext): Promis
   }
 }
 
+/** The result of a run that has ended; undefined of one that has not. @throws AppError when it failed or was cancelled. */
+function endOf({ result, error }: CompositeRun): CompositeResult | undefined {
+  if (error) throw fromErrorView(error, "The run failed.");
+  return result;
+}
+
 async function runPattern(deps: CompositeDeps, execution: CompositeRun, context: WorkContext) {
-  const { tenantId, recordId: executionId, signal } = context;
+  const { tenantId, signal } = context;
   const { run, typicalSteps } = patterns[execution.pattern];
   const profile = profiles[execution.profile];
   const calls = makeRunCalls({
@@ -69,8 +75,9 @@ async function runPattern(deps: CompositeDeps, execution: CompositeRun, context:
     recorded: execution.steps,
     onStart: ({ role }, done) => context.progress({ stage: role, done, total: Math.max(typicalSteps, done + 1) }),
     onEnd: async (step) => {
-      await deps.store.executions.addStep(tenantId, executionId, step);
-      await context.step(toStepEvent(step));
+      const kept = await keepStep(deps, execution, step);
+      await context.step(toStepEvent(kept));
+      return kept;
     },
   });
   const { input = "", models, judge } = execution;
@@ -81,6 +88,22 @@ async function runPattern(deps: CompositeDeps, execution: CompositeRun, context:
   } catch (error) {
     throw withLastFailure(error, calls.ended);
   }
+}
+
+/**
+ * Records a call that has ended, and returns it; where another worker has recorded an answer to it, that one, on which all
+ * that follows is built. @throws Overtaken when another worker has ended the run.
+ */
+async function keepStep(
+  { store: { executions } }: CompositeDeps,
+  { tenantId, _id }: CompositeRun,
+  step: ExecutionStep,
+): Promise<ExecutionStep> {
+  if (await executions.addStep(tenantId, _id, step)) return step;
+  const run = await executions.get(tenantId, _id);
+  const kept = run?.steps.find((one) => one.step === step.step && one.status === "completed");
+  if (!run?.isOpen || !kept) throw new Overtaken("This run");
+  return kept;
 }
 
 /** A run that too few models answered fails as the last of them did: so its caller learns what is wrong. */

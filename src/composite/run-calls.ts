@@ -15,8 +15,8 @@ export type CallsDeps = {
   recorded: readonly ExecutionStep[];
   /** Called before each call, with the number of calls that have ended. */
   onStart(ask: Ask, ended: number): Promise<void>;
-  /** Records a call that has ended. */
-  onEnd(step: ExecutionStep): Promise<void>;
+  /** Records a call that has ended. Resolves with what is recorded: another worker may have had an answer first. */
+  onEnd(step: ExecutionStep): Promise<ExecutionStep>;
 };
 
 /**
@@ -26,8 +26,9 @@ export type CallsDeps = {
 export function makeRunCalls({ gateway, caller, recorded, onStart, onEnd }: CallsDeps) {
   const ended = [...recorded];
   const end = async (step: ExecutionStep) => {
-    ended.push(step);
-    await onEnd(step);
+    const kept = await onEnd(step);
+    ended.push(kept);
+    return kept.output;
   };
 
   const complete: Complete = async (ask) => {
@@ -49,18 +50,14 @@ export function makeRunCalls({ gateway, caller, recorded, onStart, onEnd }: Call
       });
       const output = outcome.text.trim().slice(0, MAX_OUTPUT).toWellFormed();
       const spent = { ...spentOf(outcome), logId: outcome.logId, finishedAt: new Date() };
-      if (output !== "") {
-        await end({ ...about, ...spent, model: outcome.model, status: "completed", output });
-        return output;
-      }
+      if (output !== "") return await end({ ...about, ...spent, model: outcome.model, status: "completed", output });
       const error = new AppError("provider_failed", "The model answered nothing.", { retryable: true });
-      await end({ ...about, ...spent, status: "failed", error: toErrorView(error) });
+      return await end({ ...about, ...spent, status: "failed", error: toErrorView(error) });
     } catch (error) {
       if (caller.signal.aborted || !isMembersOwn(error)) throw error;
       const failed = { status: "failed", error: toErrorView(error), tokens: 0, costUsd: 0 } as const;
-      await end({ ...about, ...failed, finishedAt: new Date() });
+      return await end({ ...about, ...failed, finishedAt: new Date() });
     }
-    return undefined;
   };
   return { complete, ended: ended as readonly ExecutionStep[] };
 }

@@ -111,14 +111,15 @@ export function makeWorkflowRunStore(db: Db) {
     ...counted,
     list: (tenantId: string, workflowId: string, page: PageQuery): Promise<Page<WorkflowRunSummaryRecord>> =>
       findPage(runs, { tenantId, page, filter: { workflowId }, fields: [...shown, "end.status", "end.finishedAt"] }),
-    /** Notes that an open run is run now, and awaits nothing any more. Null when it has ended. */
-    begin: (tenantId: string, runId: string) =>
-      begin(tenantId, runId, { $set: { isWatched: true }, $unset: { awaiting: "" } }),
+    /** Notes that an open run is run now. What it awaits stays: a worker that has lost it may begin it late. Null when it has ended. */
+    begin: (tenantId: string, runId: string) => begin(tenantId, runId, { $set: { isWatched: true } }),
     /** Notes that a step will be tried again. */
     noteTry: (tenantId: string, runId: string, trying: Trying) => update(tenantId, runId, { $set: { trying } }),
     /** Notes what an open run awaits. */
     await: (tenantId: string, runId: string, awaiting: Awaiting) =>
       update(tenantId, runId, { $set: { awaiting }, $unset: { trying: "", isWatched: "" } }),
+    /** Notes that an open run awaits nothing any more. */
+    goOn: (tenantId: string, runId: string) => update(tenantId, runId, { $unset: { awaiting: "" } }),
     /** Ends a run that is open; false when it has ended before. `stepBytes`: of its results, where they are known. */
     async finish(tenantId: string, runId: string, end: WorkflowRunEnd, stepBytes?: number): Promise<boolean> {
       const $set = { end, updatedAt: end.finishedAt };

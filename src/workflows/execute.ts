@@ -3,7 +3,7 @@ import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorVie
 import { jittered } from "../jitter.ts";
 import { Rescheduled, Suspended } from "../jobs/reschedule.ts";
 import type { WorkContext } from "../jobs/work.ts";
-import { isStoreFailure } from "../store/store-errors.ts";
+import { isStoreFailure, Overtaken } from "../store/store-errors.ts";
 import type { WorkflowRunEnd, WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
 import { inSpan } from "../tracing.ts";
 import { toDefinition } from "./definitions.ts";
@@ -42,6 +42,9 @@ export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Pro
   const { tenantId, recordId: runId } = context;
   const { workflowRuns } = deps.store;
   const [run, recorded] = await Promise.all([workflowRuns.begin(tenantId, runId), workflowRuns.steps(tenantId, runId)]);
+  // A worker that has lost the run may have noted after its decision that the run awaits it.
+  if (run?.awaiting && recorded.some(({ path }) => path === run.awaiting?.path))
+    await workflowRuns.goOn(tenantId, runId);
   if (run) return toResult(run, await walkToEnd(deps, { run, progress: openProgress(run, recorded) }, context));
   const ended = await workflowRuns.get(tenantId, runId);
   if (!ended?.end) throw notFound("run");
@@ -148,7 +151,7 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
     if (context.signal.aborted) await keep();
     throw error;
   });
-  if (!kept) throw new AppError("unavailable", "Another worker has this run.", { retryable: true });
+  if (!kept) throw new Overtaken("This run"); // the next turn reads what is recorded
   progress.add(kept);
   return kept;
 }

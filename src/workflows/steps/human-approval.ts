@@ -34,8 +34,12 @@ export const humanApproval: StepKind<HumanApproval> = {
     const { deps, run } = work;
     const approval = await askApproval(work);
     if (approval.status === "cancelled") throw new AppError("cancelled", "The run was cancelled.");
-    if (approval.status !== "pending") return { output: toDecisionOutput(approval), startedAt: approval.createdAt };
-    const { tenantId, _id: approvalId, stepId, path, assigneeRole, createdAt: since, expiresAt } = approval;
+    const { tenantId } = run;
+    if (approval.status !== "pending") {
+      await deps.store.workflowRuns.goOn(tenantId, run._id);
+      return { output: toDecisionOutput(approval), startedAt: approval.createdAt };
+    }
+    const { _id: approvalId, stepId, path, assigneeRole, createdAt: since, expiresAt } = approval;
     const awaiting = { approvalId, stepId, path, assigneeRole, since, expiresAt };
     await deps.store.workflowRuns.await(tenantId, run._id, awaiting);
     throw new Suspended(async () => (await deps.store.approvals.get(tenantId, approvalId))?.status !== "pending");

@@ -1,4 +1,4 @@
-import { AppError, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
+import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
 import type { ChatOptions } from "../gateway/chat/request.ts";
 import { withOwnName } from "../gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../gateway/responses/request.ts";
@@ -8,7 +8,6 @@ import type { ResponseEvent, ResponseObject } from "../gateway/responses/respons
 import { toOutputEvents } from "../gateway/responses/stream.ts";
 import { derivedId } from "../ids.ts";
 import { responsesQueue } from "../jobs/queues.ts";
-import { Rescheduled } from "../jobs/reschedule.ts";
 import { defineWork, recordsOf, type Work, type WorkContext } from "../jobs/work.ts";
 import type { ChatCaller } from "../run-models/deps.ts";
 import { errorOf } from "../runs.ts";
@@ -82,7 +81,6 @@ async function run(deps: BackgroundDeps, context: WorkContext) {
     const status = await (record.isStreamed ? stream : complete)(deps, record, { ...asked, confirm });
     return status === undefined ? endedResult(deps, tenantId, recordId) : { responseId: recordId, status };
   } catch (error) {
-    if (error instanceof Rescheduled) throw error;
     const isCancelled = isCancel(signal.reason) || isCancel(error);
     const isRetryable = !(error instanceof AppError) || error.retryable;
     const mayResume = isStoreFailure(error) || (isRetryable && !context.isLastAttempt);
@@ -145,12 +143,19 @@ async function complete(deps: BackgroundDeps, record: BackgroundResponse, asked:
   return (await finishResponse(deps, record, { response, kept, bytes: 0 })) ? response.status : undefined;
 }
 
+/** Of the error of a response that failed, its events hold the message alone. */
+function loggedFailure({ status, error }: ResponseObject): { error?: ErrorView } {
+  if (status !== "failed") return {};
+  return { error: toErrorView(new AppError("provider_failed", error?.message ?? "The response failed.")) };
+}
+
 /** As `complete`, with its events recorded. */
 async function stream(deps: BackgroundDeps, record: BackgroundResponse, { begun, searched, caller, ...asked }: Asked) {
   const log = await openLog(deps, record, begun);
   if (log.end) {
     log.writer.close();
-    return (await finishResponse(deps, record, log.end)) ? log.end.response.status : undefined;
+    await finishResponse(deps, record, { ...log.end, ...loggedFailure(log.end.response) });
+    return undefined; // the record says how it ended
   }
   const { writer, items: firstItem } = log;
   const signal = AbortSignal.any([caller.signal, writer.signal]);

@@ -1,9 +1,9 @@
 import { AppError } from "../errors.ts";
 import type { OutputItem, ResponseEvent, ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { NumberedEvent } from "../gateway/responses/stream.ts";
-import { Rescheduled } from "../jobs/reschedule.ts";
 import type { ResponseEventRecord, ResponseEventStore } from "../store/response-event-store.ts";
 import type { BackgroundResponse, ResponseStore } from "../store/response-store.ts";
+import { Overtaken } from "../store/store-errors.ts";
 import { closeUnfinished } from "./unfinished-items.ts";
 
 /** Events are written this often, in ms, or once they have so many bytes. */
@@ -11,8 +11,6 @@ const WRITE_EVERY_MS = 250;
 const MAX_BATCH_BYTES = 256 << 10;
 /** Most bytes of the events of one response. */
 const MAX_BYTES = 8 << 20;
-/** How long after others wrote in its place an attempt is looked at again, in ms. */
-const OVERTAKEN_MS = 500;
 /** Attempts to write an end after all other events; each fails only when others wrote meanwhile. */
 const MAX_TURNS = 50;
 
@@ -56,7 +54,7 @@ const toFirstEvents = (begun: ResponseObject): ResponseEvent[] => {
   ];
 };
 
-/** Writes events in turn, some together. @throws Rescheduled when others wrote in their place. */
+/** Writes events in turn, some together. @throws Overtaken when another worker wrote in their place. */
 function makeWriter(
   deps: LogDeps,
   record: BackgroundResponse,
@@ -73,7 +71,7 @@ function makeWriter(
       const message = `The events of a response in the background have ${MAX_BYTES} bytes at most.`;
       throw new AppError("provider_failed", message);
     }
-    if (!(await deps.store.responseEvents.append(written))) throw new Rescheduled(OVERTAKEN_MS);
+    if (!(await deps.store.responseEvents.append(written))) throw new Overtaken("This response");
     place = { from: written.to, bytes: written.bytes };
     deps.notify({ _id: record.jobId, tenantId: record.tenantId });
   };

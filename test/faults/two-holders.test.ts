@@ -3,9 +3,9 @@ import { responsesBodySchema } from "../../src/gateway/responses/request-schemas
 import { beginResponse } from "../../src/gateway/responses/response.ts";
 import { newId } from "../../src/ids.ts";
 import { makeClaims } from "../../src/jobs/claim.ts";
-import { Rescheduled } from "../../src/jobs/reschedule.ts";
 import { openLog } from "../../src/responses/event-log.ts";
 import type { BackgroundResponse } from "../../src/store/response-store.ts";
+import { Overtaken } from "../../src/store/store-errors.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
@@ -241,7 +241,7 @@ describe("a worker that comes back from a freeze longer than its lease", functio
     await first.writer.add(delta("first"));
     const end = { type: "response.completed" as const, response: { ...begun, status: "completed" as const } };
     const late = await first.writer.end(end, []).catch((error: unknown) => error);
-    expect(late).to.be.instanceOf(Rescheduled);
+    expect(late).to.be.instanceOf(Overtaken);
     await second.writer.end(end, []);
     const third = await openLog(deps, record, begun);
     for (const { writer } of [first, second, third]) writer.close();

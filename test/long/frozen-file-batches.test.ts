@@ -257,4 +257,24 @@ describe("a file of requests that two workers run at once", () => {
     });
     expect(commands).to.be.above(15);
   });
+
+  it("begins no further line of a file that is cancelled meanwhile", async () => {
+    const many = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`line-${n}`, ask(`What is ${n}?`)]));
+    await raceWorkers({
+      test,
+      begin: () => create("/v1/chat/completions", many),
+      work: (platform) => {
+        const { work } = platform.gateway.fileBatches;
+        if (platform === test.platform) return work;
+        const cancel = async ({ recordId }: WorkContext) => member.post(`/v1/batches/${recordId}/cancel`);
+        return { ...work, run: cancel };
+      },
+      ...{ upTo: 6, every: 3 },
+      check: async ({ recordId }, _ends, at) => {
+        const batch = await test.platform.gateway.fileBatches.batch(tenantId, recordId);
+        const states = await test.platform.store.jobs.statesOf(tenantId, itemJobIds(batch));
+        expect(states.size, `frozen at ${at}`).to.be.at.most(16);
+      },
+    });
+  });
 });

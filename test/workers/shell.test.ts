@@ -64,6 +64,7 @@ describe("the shell in which a worker runs a job", () => {
   };
   const rejectWith = (error: Error) => () => Promise.reject(error);
   const storeAway = new MongoNetworkError("connect ECONNREFUSED");
+  const dropped = "the job was taken by another worker; this attempt's outcome is dropped";
   const throwing = (error: unknown) => async () => {
     throw error;
   };
@@ -100,7 +101,6 @@ describe("the shell in which a worker runs a job", () => {
     const transient = new AppError("provider_failed", "No.", { retryable: true, retryAfterMs: farMs });
     const unexpected = "a job threw unexpectedly";
     const unwritten = "the job's writes were not taken; it is tried again later";
-    const dropped = "the job was taken by another worker; this attempt's outcome is dropped";
     type Case = [
       Script,
       end: string,
@@ -193,20 +193,28 @@ describe("the shell in which a worker runs a job", () => {
     expect((await turn(jobId)).record.status).to.equal("cancelled");
   });
 
-  it("drops the outcome of a job that another has, and notes that it was no crash", async () => {
-    const jobId = await submit(async () => {
-      await test.platform.store.jobs.change({ jobId, from: ["running"] }, { $set: { "lease.token": "another's" } });
-      return "late";
+  const lateEnds: Record<string, Script> = {
+    result: async () => "late",
+    error: throwing(new AppError("unavailable", "It is late.", { retryable: true })),
+    "failure of the store": throwing(new MongoNetworkError("away")),
+    suspension: throwing(new Suspended(async () => true)),
+  };
+  for (const [what, end] of Object.entries(lateEnds)) {
+    it(`drops the ${what} of a job that another has, and notes that it was no crash`, async () => {
+      const jobId = await submit(async (context) => {
+        await test.platform.store.jobs.change({ jobId, from: ["running"] }, { $set: { "lease.token": "another's" } });
+        return end(context);
+      });
+      const { left, record, warnings } = await turn(jobId);
+      expect(left.end).to.equal("done");
+      expect(record).to.include({ status: "running", overtaken: 1 });
+      expect(record.result).to.equal(undefined);
+      expect(warnings.at(-1)).to.equal(dropped);
+      const lease = record.lease ?? expect.fail("it has a lease");
+      const early = await turn(jobId);
+      expect(early.left, "while the other has it").to.deep.equal({ end: "later", at: lease.expiresAt.getTime() + 200 });
     });
-    const { left, record, warnings } = await turn(jobId);
-    expect(left.end).to.equal("done");
-    expect(record).to.include({ status: "running", overtaken: 1 });
-    expect(record.result).to.equal(undefined);
-    expect(warnings).to.have.lengthOf(1);
-    const lease = record.lease ?? expect.fail("it has a lease");
-    const early = await turn(jobId);
-    expect(early.left, "while the other has it").to.deep.equal({ end: "later", at: lease.expiresAt.getTime() + 200 });
-  });
+  }
 
   it("looks at a job again when it may be taken", async () => {
     const [far, past] = [new Date(Date.now() + farMs), new Date(0)];

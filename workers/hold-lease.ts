@@ -95,6 +95,10 @@ export function holdLease(
       written = { stage: progress.stage, at: now };
       await checked(claims.progress(lease, progress));
     },
+    async confirm(): Promise<void> {
+      controller.signal.throwIfAborted();
+      await checked(claims.heartbeat(lease));
+    },
     async step(data: Record<string, unknown>): Promise<void> {
       controller.signal.throwIfAborted();
       await checked(claims.step(lease, data, lastEventId));

@@ -160,12 +160,12 @@ async function runAttempt(
     return fail(deps, lease, toErrorView(error));
   }
   const held = holdLease(deps, { record, lease, timeoutMs: queue.timeoutMs });
-  const { signal, progress, step } = held;
+  const { signal, progress, confirm, step } = held;
   try {
     deps.pace.begins(tenantId);
     const share = <T>(part: () => Promise<T>) => deps.pace.share(tenantId, signal, part);
     const isLastAttempt = record.failures + 1 >= queue.attempts;
-    const result = await run({ tenantId, jobId, isLastAttempt, signal, logger, progress, step, share });
+    const result = await run({ tenantId, jobId, isLastAttempt, signal, logger, progress, confirm, step, share });
     const finished = await deps.platform.jobs.claims.complete(lease, result, held.lastProgress());
     if (!finished) await drop(deps, { record, logger });
     return undefined; // the result is on the record; Redis keeps ids only

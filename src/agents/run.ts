@@ -110,6 +110,7 @@ async function iterate({ deps, run, context, auditLog, iterations, inner, starte
   } catch (error) {
     const closing = toClosing(error, context);
     if (closing === undefined) throw error;
+    if (!context.signal.aborted) await context.confirm();
     const reason = closing.reason ?? closing.error?.code ?? "failed";
     const { status } = closing;
     if (status !== "completed") await auditLog.append({ kind: "end", status, reason, output: iterations.bestAnswer() });

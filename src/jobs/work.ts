@@ -21,6 +21,11 @@ export type WorkContext = {
   logger: Logger;
   /** Reports how far the work is. Throws the signal's reason when the job is not ours to run any more. */
   progress(progress: JobProgress): Promise<void>;
+  /**
+   * Returns when the job is ours to run. Called before a failure is recorded as the end of something: a worker that was frozen
+   * may have lost its job, and what failed may be its connections. Throws as `progress` does.
+   */
+  confirm(): Promise<void>;
   /** Reports to followers of the job what happened in it: a few fields, no contents. Throws as `progress` does. */
   step(data: Record<string, unknown>): Promise<void>;
   /**

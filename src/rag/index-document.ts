@@ -37,8 +37,9 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
     await deps.store.chunks.remove(tenantId, { documentId, version: attempted }).catch((cause: unknown) => {
       deps.logger.warn({ err: cause, documentId }, "chunks of a failed attempt stay hidden until the next attempt");
     });
-    if (endsJob(error, context))
-      await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error), attempted });
+    if (!endsJob(error, context)) throw error;
+    if (!context.signal.aborted) await context.confirm();
+    await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error), attempted });
     throw error;
   }
 }

@@ -94,7 +94,9 @@ async function reindex(deps: RagDeps, context: WorkContext): Promise<ReindexResu
     await end(deps, tenantId, recordId, result);
     return toResult(result);
   } catch (error) {
-    if (!(error instanceof Rescheduled) && endsJob(error, context)) await end(deps, tenantId, recordId);
+    if (error instanceof Rescheduled || !endsJob(error, context)) throw error;
+    if (!context.signal.aborted) await context.confirm();
+    await end(deps, tenantId, recordId);
     throw error;
   }
 }

@@ -74,6 +74,7 @@ async function walkToEnd(
     if (isCancel(signal.aborted ? signal.reason : error)) {
       await finish({ status: "cancelled", error: toErrorView(new AppError("cancelled", "The run was cancelled.")) });
     } else if (!signal.aborted && isLastAttempt && !isStoreFailure(error)) {
+      await context.confirm();
       await finish({ status: "failed", error: toErrorView(error) });
     }
     throw error;
@@ -117,6 +118,7 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
     if (error instanceof EvaluatorBusy) throw new Rescheduled(jittered(error.retryAfterMs ?? 0));
     if (isStoreFailure(error) || isCancel(error)) throw error;
     if (!(error instanceof AppError)) context.logger.error({ err: error, path }, "a step threw unexpectedly");
+    await context.confirm();
     const afterMs = retryAfterMs(error, planned, attempts);
     if (afterMs !== undefined) {
       await deps.store.workflowRuns.noteTry(run.tenantId, run._id, attempt);

@@ -6,6 +6,7 @@ import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
+import { workContext } from "../support/work-context.ts";
 
 /** There are no workers: the test itself is the one that dies, and the one that resumes. */
 describe("a file of requests whose worker dies while it starts the lines", () => {
@@ -42,10 +43,7 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
   };
   const run = async (batchId: string, signal = new AbortController().signal) => {
     const { jobId } = await batches().batch(tenantId, batchId);
-    const progress = async () => undefined;
-    const share = <T>(part: () => Promise<T>) => part();
-    const shell = { logger: test.platform.logger, progress, step: progress, share, isLastAttempt: false };
-    await batches().work.run({ tenantId, recordId: batchId, jobId, signal, ...shell });
+    await batches().work.run(workContext(test, { tenantId, recordId: batchId, jobId, signal }));
   };
 
   it("embeds the line again, and charges both", async () => {

@@ -5,6 +5,7 @@ import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
+import { workContext } from "../support/work-context.ts";
 
 const [small, large] = ["text-embedding-3-small", "text-embedding-3-large"] as const;
 const usdPerToken = { [small]: 0.02e-6, [large]: 0.13e-6 };
@@ -215,12 +216,8 @@ describe("the move of documents by batches of the provider", () => {
       tenantId = await tenantOf(test);
     });
     after(stop);
-    const run = async (signal: AbortSignal) => {
-      const progress = async () => undefined;
-      const share = <T>(part: () => Promise<T>) => part();
-      const shell = { logger: test.platform.logger, progress, step: progress, share, isLastAttempt: false };
-      return test.platform.rag.reindexing.work.run({ tenantId, ...ids, signal, ...shell });
-    };
+    const run = (signal: AbortSignal) =>
+      test.platform.rag.reindexing.work.run(workContext(test, { tenantId, ...ids, signal }));
 
     it("while the results are read pays nothing twice, and resumes", async () => {
       const record = {

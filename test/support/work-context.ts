@@ -11,6 +11,7 @@ export function workContext(
     signal: new AbortController().signal,
     logger,
     progress: async () => undefined,
+    confirm: async () => undefined,
     step: async () => undefined,
     share: (part) => part(),
     ...given,

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type EmbeddingServer, startEmbeddingServer } from "../support/embedding-server.ts";
+import { type EmbeddingServer, startEmbeddingServer, toCustomProvider } from "../support/embedding-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -31,18 +31,7 @@ describe("documents of several embedding models", () => {
     expect(found.status, found.text).to.equal(200);
     return found.body as { results: { documentId: string; similarity: number }[]; warnings?: string[] };
   };
-  const provider = (models: readonly string[]) => ({
-    baseUrl: server.url,
-    key: "sk-of-the-lab",
-    wire: "openai-chat",
-    models: models.map((id) => ({
-      id,
-      type: "embedding",
-      contextWindow: 8_192,
-      inputUsdPerMTok: 1,
-      outputUsdPerMTok: 0,
-    })),
-  });
+  const provider = (models: readonly string[]) => toCustomProvider(server, models);
 
   before(async () => {
     server = await startEmbeddingServer();

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
-import { type EmbeddingServer, startEmbeddingServer } from "../support/embedding-server.ts";
+import { type EmbeddingServer, startEmbeddingServer, toCustomProvider } from "../support/embedding-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -18,10 +18,7 @@ describe("the move of documents to another embedding model", () => {
     const origins = [new URL(server.url).origin, site.origin];
     test = await startPlatform({ env: { FETCH_ALLOW_ORIGINS: origins.join(",") } });
     admin = makeClient({ url: test.url, key: test.keys.admin });
-    const models = ["dense-256", "dense-1024"].map((id) => ({
-      ...{ id, type: "embedding", contextWindow: 8_192, inputUsdPerMTok: 1, outputUsdPerMTok: 0 },
-    }));
-    const provider = { baseUrl: server.url, key: "sk-of-the-lab", wire: "openai-chat", models };
+    const provider = toCustomProvider(server, ["dense-256", "dense-1024"]);
     const added = await admin.request("PUT", "/ai/providers/custom/lab", { body: provider });
     expect(added.status, added.text).to.be.oneOf([200, 201]);
     site.put("/weir", { body: "The weir was built of timber." });

@@ -102,7 +102,7 @@ describe("a composite execution that two workers run at once", () => {
           check: async ({ recordId }, ends, at) => {
             const where = `frozen at ${at}, the other at ${otherAt?.(at) ?? "none"}`;
             const result = await expectWhole(recordId, calls, where);
-            // Whoever of them holds the job reports what is on the record, or gives the job back unharmed.
+            // The one that holds the job reports what is on the record, or gives the job back unharmed.
             for (const end of Object.values(ends)) {
               if (end instanceof Error) expect(outcomeOf(end), where).to.equal("release");
               else if (end !== undefined) expect(end, where).to.deep.equal(result);

@@ -4,7 +4,7 @@ import { Rescheduled } from "../../src/jobs/reschedule.ts";
 import type { Work, WorkContext } from "../../src/jobs/work.ts";
 import type { Platform } from "../../src/platform.ts";
 import { isFinal } from "../../src/store/job-state.ts";
-import { type EmbeddingServer, startEmbeddingServer, tokensOf } from "../support/embedding-server.ts";
+import { type EmbeddingServer, startEmbeddingServer, toCustomProvider, tokensOf } from "../support/embedding-server.ts";
 import { batchUsage, type FakeBatches, startFakeBatches } from "../support/fake-provider/batch-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { raceWorkers } from "../support/race-workers.ts";
@@ -51,8 +51,7 @@ describe("a file of requests that two workers run at once", () => {
     test = await startPlatform({ workers: false, env });
     member = makeClient({ url: test.url, key: test.keys.member });
     tenantId = await tenantOf(test);
-    const dense = { id: "dense-8", type: "embedding", contextWindow: 8_192, inputUsdPerMTok: 1, outputUsdPerMTok: 0 };
-    const provider = { baseUrl: embedder.url, key: "sk-of-the-lab", wire: "openai-chat", models: [dense] };
+    const provider = toCustomProvider(embedder, ["dense-8"]);
     const owner = makeClient({ url: test.url, key: test.keys.owner });
     const added = await owner.request("PUT", "/ai/providers/custom/lab", { body: provider });
     expect(added.status, added.text).to.be.oneOf([200, 201]);
@@ -198,7 +197,7 @@ describe("a file of requests that two workers run at once", () => {
     return given;
   };
 
-  it("takes up its lines once", async () => {
+  it("begins its lines once", async () => {
     expect(await race(createChats, runFile)).to.be.above(15);
   });
 

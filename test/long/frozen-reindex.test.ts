@@ -3,7 +3,7 @@ import { ingestionQueue } from "../../src/jobs/queues.ts";
 import { Rescheduled } from "../../src/jobs/reschedule.ts";
 import type { Work, WorkContext } from "../../src/jobs/work.ts";
 import type { Platform } from "../../src/platform.ts";
-import { type EmbeddingServer, startEmbeddingServer, tokensOf } from "../support/embedding-server.ts";
+import { type EmbeddingServer, startEmbeddingServer, toCustomProvider, tokensOf } from "../support/embedding-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { raceWorkers } from "../support/race-workers.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -37,16 +37,7 @@ describe("a move to another embedding model that two workers run at once", () =>
     test = await startPlatform({ workers: false, env });
     owner = makeClient({ url: test.url, key: test.keys.owner });
     tenantId = await tenantOf(test);
-    const models = [256, 1_024].map((dimensions) => ({
-      ...{
-        id: `dense-${dimensions}`,
-        type: "embedding",
-        contextWindow: 8_192,
-        inputUsdPerMTok: 1,
-        outputUsdPerMTok: 0,
-      },
-    }));
-    const provider = { baseUrl: server.url, key: "sk-of-the-lab", wire: "openai-chat", models };
+    const provider = toCustomProvider(server, ["dense-256", "dense-1024"]);
     const added = await owner.request("PUT", "/ai/providers/custom/lab", { body: provider });
     expect(added.status, added.text).to.be.oneOf([200, 201]);
     await setModel("lab/dense-1024");

@@ -61,7 +61,7 @@ describe("a response in the background that two workers make at once", () => {
   });
 
   const work = ({ works }: Platform) => works.find(({ idField }) => idField === "responseId") ?? expect.fail("no work");
-  /** Accepts responses, which nobody makes. A failure would be the end of them, as in the last attempt of their jobs. */
+  /** Accepts responses, which no worker makes. A failure would be the end of them, as in the last attempt of their jobs. */
   const starter =
     ({ stream, input = shortInput }: { stream: boolean; input?: string }) =>
     async (): Promise<Begun> => {

@@ -48,7 +48,7 @@ describe("a job whose worker is frozen past its lease", () => {
     if (!isFinal(job.status)) expect(attempts - overtaken, `frozen at ${at}, attempts that are lost`).to.equal(0);
   };
 
-  it("waits for a person, as its run does, and goes on with the decision", async () => {
+  it("waits for a person, as its run does, and resumes by the decision", async () => {
     const workflowId = await harness.create([
       { type: "ai_completion", model: chatModel, prompt: "Draft" },
       { type: "human_approval", assigneeRole: "admin" },

@@ -50,7 +50,7 @@ describe("a run of a workflow that two workers run at once", () => {
     expect(commands).to.be.above(8);
   });
 
-  it("tries a step again, whoever of both notes that, with the same id for its receiver", async () => {
+  it("tries a step again, whichever worker notes that, with the same id for its receiver", async () => {
     const begin = await race.starter([
       race.ask("draft", "Draft {{ input.word }}"),
       condition("true", [race.call(race.failing(2), "steps.draft.output")]),

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type EmbeddingServer, startEmbeddingServer, tokensOf } from "../support/embedding-server.ts";
+import { type EmbeddingServer, startEmbeddingServer, toCustomProvider, tokensOf } from "../support/embedding-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
@@ -37,16 +37,7 @@ describe("a change of the embedding model under a load of queries", function () 
       },
     });
     admin = makeClient({ url: test.url, key: test.keys.admin });
-    const models = [256, 1_024, 1_536].map((dimensions) => ({
-      ...{
-        id: `dense-${dimensions}`,
-        type: "embedding",
-        contextWindow: 8_192,
-        inputUsdPerMTok: 1,
-        outputUsdPerMTok: 0,
-      },
-    }));
-    const provider = { baseUrl: server.url, key: "sk-of-the-lab", wire: "openai-chat", models };
+    const provider = toCustomProvider(server, ["dense-256", "dense-1024", "dense-1536"]);
     const added = await admin.request("PUT", "/ai/providers/custom/lab", { body: provider });
     expect(added.status, added.text).to.be.oneOf([200, 201]);
     await setModel("lab/dense-256");

@@ -63,6 +63,20 @@ export async function startEmbeddingServer(): Promise<EmbeddingServer> {
   };
 }
 
+/** What `PUT /ai/providers/custom/:name` takes to make models of such a server a provider of the tenant's own. */
+export const toCustomProvider = ({ url }: Pick<EmbeddingServer, "url">, models: readonly string[]) => ({
+  baseUrl: url,
+  key: "sk-of-the-lab",
+  wire: "openai-chat",
+  models: models.map((id) => ({
+    id,
+    type: "embedding",
+    contextWindow: 8_192,
+    inputUsdPerMTok: 1,
+    outputUsdPerMTok: 0,
+  })),
+});
+
 /** What texts cost. */
 export const tokensOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.split(/\s+/).length, 0);
 

@@ -34,7 +34,7 @@ export async function openWorkflowRace() {
     ...{ type: "webhook", id: "call", url: `${harness.site.origin}${path}`, method: "POST" },
     ...{ body: { run: "{{ run.runId }}", said: `{{ ${said} }}` }, retry: { attempts: 8, backoffMs: 0 } },
   });
-  /** Starts runs of a workflow, which nobody takes. A failure would be the end of them, as in the last attempt of their jobs. */
+  /** Starts runs of a workflow, which no worker takes. A failure would be the end of them, as in the last attempt of their jobs. */
   const starter = async (steps: object[]) => {
     const workflowId = await harness.create(steps);
     return async (): Promise<BegunRun> => {
@@ -78,7 +78,7 @@ export async function openWorkflowRace() {
     });
     expect(await used()).to.equal(harness.model.calls.length);
   };
-  /** A receiver that fails so often for each run. */
+  /** A receiver that fails this many times for each run. */
   const failing = (times: number) => {
     harness.site.on(`/fails-${times}`, ({ body }, response) => {
       const { run } = JSON.parse(body);

@@ -93,7 +93,7 @@ describe("a batch that two workers run at once", () => {
   };
 
   /**
-   * One worker finds no items in a batch; the other one finds the item that came since. The first goes on for so many calls of
+   * One worker finds no items in a batch; the other one finds the item that came since. The first goes on for this many calls of
    * the store, then the second submits what it has, then the first goes on to its end, then the second; any other batch is run
    * in between. False: the first had ended by then.
    */

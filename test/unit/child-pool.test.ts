@@ -14,9 +14,7 @@ const entry = new URL("../support/child-fixture.ts", import.meta.url);
 describe("a pool of child processes", function () {
   this.timeout(60_000);
   let pool: ChildPool<Order, unknown>;
-  const open = (
-    changed: { timeoutMs?: number; size?: number; perOwner?: number; hasSpare?: boolean; busyMs?: number } = {},
-  ) => {
+  const open = (changed: Partial<Parameters<typeof makeChildPool>[0]> = {}) => {
     pool = makeChildPool({
       entry,
       size: 2,
@@ -86,10 +84,10 @@ describe("a pool of child processes", function () {
   });
 
   it("serves a request in a new child when a used one has no memory left for it", async () => {
-    open();
-    expect(await run({ act: "hold", to: 60 })).to.deep.equal([60]);
-    expect(await run({ act: "hold", to: 100 })).to.deep.equal([100]);
-    expect(await lossOf({ act: "hold", to: 200 })).to.equal("memory");
+    open({ memory: { heapMb: 64, rssMb: 500 } }); // a new child has some 100 MB, so each order is 100 MB from the bound
+    expect(await run({ act: "hold", to: 200 })).to.deep.equal([200]);
+    expect(await run({ act: "hold", to: 300 })).to.deep.equal([300]);
+    expect(await lossOf({ act: "hold", to: 500 })).to.equal("memory");
   });
 
   it("does not count the time in which its own process was frozen", async () => {

@@ -9,7 +9,7 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/workers/job-store.test.ts",
       "test/workers/jobs.test.ts",
       "test/workers/orphaned-work.test.ts",
-      "test/faults/two-holders.test.ts",
+      "test/long/two-holders.test.ts",
     ],
   },
   attempts: {
@@ -36,7 +36,7 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/http/budget-store.test.ts",
       "test/unit/budget.test.ts",
       "test/http/budget.test.ts",
-      "test/http/budget-burst.test.ts",
+      "test/long/budget-burst.test.ts",
     ],
   },
   approvals: {

@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { dotProduct } from "./dot-product.ts";
 
 /** Places of the nearest rows of a block, nearest first, and how far they are: 1 less the cosine. */
-type Nearest = { places: number[]; distances: ArrayLike<number> };
+export type Nearest = { places: number[]; distances: ArrayLike<number> };
 
 /** All vectors are of length 1. A block begins at the start of its buffer: the library ignores a view's offset. */
 type Scan = {

@@ -1,4 +1,4 @@
-import { blockScan } from "./block-scan.ts";
+import { blockScan, type Nearest } from "./block-scan.ts";
 import { encodeDirection } from "./direction-codes.ts";
 import { dotProduct } from "./dot-product.ts";
 import type { Partition, VectorRow } from "./partition.ts";
@@ -26,35 +26,45 @@ export function nearestRows(partition: Partition, { count, ...given }: Search): 
 
 /** From so many rows on, their codes are compared first. */
 const codesFrom = 2_000;
-/** The nearest codes whose vectors are compared after that: at most so many, or so many times as many as are wanted. */
-const minCandidates = 400;
-const candidatesAWanted = 8;
+/** How many of the nearest codes are listed first: so many times as many as are wanted, and at least so many. */
+const listedAWanted = 3;
+const leastListed = 100;
 /** Vectors that are compared at a time. */
 const slice = 50;
 /** What the arithmetic of the library may add to the error of the codes: far above the 1e-7 that was measured. */
 const rounding = 1e-3;
 
-/**
- * Compares the codes, a quarter of the bytes, and then the vectors of the rows whose codes are nearest, until no other row can
- * be as near as the last of the result, by the error that codes may have. Undefined when that takes too many.
- */
-function nearestByCodes(partition: Partition, { vector, count, rows, among }: Search): NearRow[] | undefined {
+/** Compares the codes, a quarter of the bytes, and then the vectors of the nearest; undefined when that takes too many. */
+function nearestByCodes(partition: Partition, search: Search): NearRow[] | undefined {
   const scan = blockScan().codes;
-  const asked = Math.max(minCandidates, Math.ceil((candidatesAWanted * count) / (among?.share ?? 1)));
-  if (scan === undefined || rows.length < codesFrom || asked >= rows.length) return undefined;
-  const { dimensions, codes, codeError } = partition;
-  const code = new Int8Array(dimensions);
-  const error = encodeDirection(vector, code) + codeError + rounding;
-  const { places, distances } = scan(blockOf(partition, rows, codes), code, asked);
+  const { vector, count, rows, among } = search;
+  if (scan === undefined || rows.length < codesFrom) return undefined;
+  const code = new Int8Array(partition.dimensions);
+  const error = encodeDirection(vector, code) + partition.codeError + rounding;
+  const block = blockOf(partition, rows, partition.codes);
+  for (const times of [1, 4]) {
+    const listed = times * Math.max(leastListed, Math.ceil((listedAWanted * count) / (among?.share ?? 1)));
+    if (listed >= rows.length) return undefined;
+    const nearest = nearestListed(partition, { ...search, ...scan(block, code, listed), error });
+    if (nearest) return nearest;
+  }
+  return undefined;
+}
+
+/** The nearest of the listed rows; undefined when another may be as near, by the error that the codes' distances may have. */
+function nearestListed(
+  partition: Partition,
+  { vector, count, rows, among, places, distances, error }: Search & Nearest & { error: number },
+): NearRow[] | undefined {
   let nearest: NearRow[] = [];
-  for (let from = 0; from < asked; from += slice) {
+  for (let from = 0; from < places.length; from += slice) {
     const near = places.slice(from, from + slice).flatMap((place) => rows[place] ?? []);
     const candidates = among ? near.filter(among.isWanted) : near;
     const compared = candidates.map((row) => compare(partition, row, vector));
     nearest = [...nearest, ...compared]
       .sort((a, b) => b.product - a.product || a.row.place - b.row.place)
       .slice(0, count);
-    const mostOfOthers = 1 - (distances[Math.min(from + slice, asked) - 1] ?? 0) + error;
+    const mostOfOthers = 1 - (distances[Math.min(from + slice, places.length) - 1] ?? 0) + error;
     if (nearest.length === count && (nearest.at(-1)?.product ?? 0) > mostOfOthers) return nearest;
   }
   return undefined;

@@ -70,8 +70,11 @@ function aggregate(context: CommandContext, { pipeline, cursor }: Fields<typeof 
   if (cursor === undefined) throw failedToParse("The 'cursor' option is required");
   if (pipeline === undefined) throw typeMismatch("'pipeline' option must be specified as an array");
   if (typeof context.target === "number") throw notOffered("aggregate without a collection");
-  const find = (name: string) => context.engine.catalog.find(context.db, name);
-  const results = runPipeline(findCollection(context), pipeline.map(readStage), find);
+  const { catalog, cursors, storage } = context.engine;
+  const find = (name: string) => catalog.find(context.db, name);
   const namespace = `${context.db}.${collectionName(context)}`;
-  return { cursor: context.engine.cursors.open({ namespace, results, ...readFields("cursor", cursor, cursorShape) }) };
+  return storage.reading(() => {
+    const results = runPipeline(findCollection(context), pipeline.map(readStage), find);
+    return { cursor: cursors.open({ namespace, results, ...readFields("cursor", cursor, cursorShape) }) };
+  });
 }

@@ -29,8 +29,7 @@ const schema = `
 /**
  * Opens the data file with a write-ahead log. `synchronous = NORMAL`: a commit survives the death of the process at any
  * moment. A loss of power may take the last commits with it, but never the file's consistency; `openLogSync` waits for the
- * disk. A lock beside the file is held
- * until it is closed: a second store that opens it fails at once.
+ * disk. A lock beside the file is held until it is closed: a second store that opens it fails at once.
  * https://www.sqlite.org/wal.html
  */
 export function openStorage(dataFile: string) {
@@ -41,6 +40,7 @@ export function openStorage(dataFile: string) {
     PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;`);
   sqlite.exec(schema);
   const begin = sqlite.prepare("BEGIN IMMEDIATE");
+  const beginRead = sqlite.prepare("BEGIN");
   const commit = sqlite.prepare("COMMIT");
   let isOpen = false;
   let writeCount = 0;
@@ -76,6 +76,16 @@ export function openStorage(dataFile: string) {
     },
     /** What is called after each commit. */
     listeners,
+    /** Runs `work`, which only reads, in one transaction: outside of one, SQLite locks its log for each statement. */
+    reading: <T>(work: () => T): T => {
+      if (isOpen) return work();
+      beginRead.run();
+      try {
+        return work();
+      } finally {
+        if (sqlite.isTransaction) commit.run();
+      }
+    },
     /** Runs `work` so that it is undone alone when it throws. */
     atomically: <T>(work: () => T): T => {
       beginWrite();

@@ -7,16 +7,16 @@ const MAX_UNPROVEN = 4_096;
 export type UnprovenConnections = ReturnType<typeof makeUnprovenConnections>;
 
 /**
- * Bounds what callers without a key can hold by their connections alone: beyond `most` of those on which no call was admitted,
+ * Bounds what callers without a key can hold by their connections alone: beyond MAX_UNPROVEN of those on which no call was admitted,
  * the one that has been silent the longest is closed for each that is opened. Those of admitted calls are bounded by the rates
  * of their tenants.
  */
-export function makeUnprovenConnections(most = MAX_UNPROVEN) {
+export function makeUnprovenConnections() {
   const unproven = new Set<Socket>();
   const add = (socket: Socket) => {
     unproven.add(socket);
     socket.once("close", () => unproven.delete(socket));
-    if (unproven.size > most) for (const oldest of unproven) return void drop(oldest);
+    if (unproven.size > MAX_UNPROVEN) for (const oldest of unproven) return void drop(oldest);
   };
   const drop = (socket: Socket) => {
     unproven.delete(socket); // at once: it closes after the next ones were opened

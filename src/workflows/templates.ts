@@ -76,15 +76,18 @@ const MAX_KEPT = 300_000;
 
 export type ParsedTexts = ReturnType<typeof makeParsedTexts>;
 
-/** Parses each text once, for as long as it is kept. Throws as `parseTemplate` and `parseExpression`. */
+/**
+ * Parses each text once, for as long as it is kept; `known` does not parse. Throws as `parseTemplate` and `parseExpression`.
+ */
 export function makeParsedTexts() {
   const keepParsed = <T extends object>(parse: (text: string) => T) => {
     const kept = new LRUCache<string, T>({ maxSize: MAX_KEPT, sizeCalculation: (_, text) => text.length + 1 });
-    return (text: string): T => {
+    const parseOnce = (text: string): T => {
       const found = kept.get(text) ?? parse(text);
       kept.set(text, found);
       return found;
     };
+    return Object.assign(parseOnce, { known: (text: string) => kept.get(text) });
   };
   return { template: keepParsed(parseTemplate), expression: keepParsed(parseExpression) };
 }

@@ -2,8 +2,8 @@ import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { dotProduct } from "./dot-product.ts";
 
-/** Places of the nearest rows of a block, nearest first, and how far they are: 1 less the cosine. */
-export type Nearest = { places: number[]; distances: ArrayLike<number> };
+/** Places of the nearest rows of a block, nearest first, and how far they are: 1 less the product. */
+type Nearest = { places: number[]; distances: ArrayLike<number> };
 
 /** All vectors are of length 1. A block begins at the start of its buffer: the library ignores a view's offset. */
 type Scan = {
@@ -32,15 +32,13 @@ function loadLibrary(): Scan | undefined {
     return undefined;
   }
   const cores = Math.min(availableParallelism(), maxThreads);
-  const { Cos, IP } = usearch.MetricKind;
-  const scan = <B extends Float32Array | Int8Array>(metric: typeof Cos | typeof IP) => {
-    return (block: B, query: B, wanted: number): Nearest => {
-      const threads = block.byteLength >= threadsFrom ? cores : 1;
-      const { keys, distances } = usearch.exactSearch(block, query, query.length, wanted, metric, threads);
-      return { places: Array.from(keys, Number), distances };
-    };
+  const { IP } = usearch.MetricKind;
+  const scan = <B extends Float32Array | Int8Array>(block: B, query: B, wanted: number): Nearest => {
+    const threads = block.byteLength >= threadsFrom ? cores : 1;
+    const { keys, distances } = usearch.exactSearch(block, query, query.length, wanted, IP, threads);
+    return { places: Array.from(keys, Number), distances };
   };
-  return { vectors: scan<Float32Array>(IP), codes: scan<Int8Array>(Cos) };
+  return { vectors: scan<Float32Array>, codes: scan<Int8Array> };
 }
 
 function scanInJavaScript(block: Float32Array, query: Float32Array, wanted: number): Nearest {

@@ -1,7 +1,7 @@
-import { blockScan, type Nearest } from "./block-scan.ts";
-import { encodeDirection } from "./direction-codes.ts";
+import { blockScan } from "./block-scan.ts";
 import { dotProduct } from "./dot-product.ts";
 import type { Partition, VectorRow } from "./partition.ts";
+import { encodeVector, scaleFor } from "./vector-codes.ts";
 
 /** `among`: which of the rows are wanted, and what share of them that is. */
 type Search = {
@@ -27,8 +27,8 @@ export function nearestRows(partition: Partition, { count, ...given }: Search): 
 /** From so many rows on, their codes are compared first. */
 const codesFrom = 2_000;
 /** How many of the nearest codes are listed first: so many times as many as are wanted, and at least so many. */
-const listedAWanted = 3;
-const leastListed = 100;
+const listedAWanted = 5;
+const leastListed = 200;
 /** Vectors that are compared at a time. */
 const slice = 50;
 /** What the arithmetic of the library may add to the error of the codes: far above the 1e-7 that was measured. */
@@ -39,22 +39,26 @@ function nearestByCodes(partition: Partition, search: Search): NearRow[] | undef
   const scan = blockScan().codes;
   const { vector, count, rows, among } = search;
   if (scan === undefined || rows.length < codesFrom) return undefined;
-  const code = new Int8Array(partition.dimensions);
-  const error = encodeDirection(vector, code) + partition.codeError + rounding;
-  const block = blockOf(partition, rows, partition.codes);
+  const { dimensions, codes, codeScale, codeError } = partition;
+  const [code, scale] = [new Int8Array(dimensions), scaleFor(vector)];
+  // A vector has length 1, and its code what it has lost more at most.
+  const error = encodeVector(vector, scale, code) * (1 + codeError) + codeError + rounding;
+  const block = blockOf(partition, rows, codes);
   for (const times of [1, 4]) {
     const listed = times * Math.max(leastListed, Math.ceil((listedAWanted * count) / (among?.share ?? 1)));
     if (listed >= rows.length) return undefined;
-    const nearest = nearestListed(partition, { ...search, ...scan(block, code, listed), error });
+    const list = scan(block, code, listed);
+    const mostBehind = (place: number) => (1 - (list.distances[place] ?? 0)) / (scale * codeScale) + error;
+    const nearest = nearestListed(partition, { ...search, places: list.places, mostBehind });
     if (nearest) return nearest;
   }
   return undefined;
 }
 
-/** The nearest of the listed rows; undefined when another may be as near, by the error that the codes' distances may have. */
+/** The nearest of the listed rows; undefined when one behind them may be as near, by the largest product that it can have. */
 function nearestListed(
   partition: Partition,
-  { vector, count, rows, among, places, distances, error }: Search & Nearest & { error: number },
+  { vector, count, rows, among, places, mostBehind }: Search & { places: number[]; mostBehind(place: number): number },
 ): NearRow[] | undefined {
   let nearest: NearRow[] = [];
   for (let from = 0; from < places.length; from += slice) {
@@ -64,8 +68,8 @@ function nearestListed(
     nearest = [...nearest, ...compared]
       .sort((a, b) => b.product - a.product || a.row.place - b.row.place)
       .slice(0, count);
-    const mostOfOthers = 1 - (distances[Math.min(from + slice, places.length) - 1] ?? 0) + error;
-    if (nearest.length === count && (nearest.at(-1)?.product ?? 0) > mostOfOthers) return nearest;
+    const most = mostBehind(Math.min(from + slice, places.length) - 1);
+    if (nearest.length === count && (nearest.at(-1)?.product ?? 0) > most) return nearest;
   }
   return undefined;
 }

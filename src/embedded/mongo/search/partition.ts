@@ -1,5 +1,5 @@
 import type { Document } from "../bson/bson-types.ts";
-import { encodeDirection } from "./direction-codes.ts";
+import { encodeVector, scaleFor } from "./vector-codes.ts";
 
 /** Rows of one tenant (one value of the index's first filter path): their vectors lie in one block. */
 export type Partition = {
@@ -7,9 +7,10 @@ export type Partition = {
   dimensions: number;
   /** The vectors of `rows`, one behind the other, from the start; the rest is room to grow. */
   matrix: Float32Array;
-  /** Their directions in 8 bits a number, at the same places. */
+  /** The same with 8 bits a number, all by one scale, at the same places. */
   codes: Int8Array;
-  /** How far a direction is from its code at most. */
+  codeScale: number;
+  /** The length of what a code has lost of its vector, at most. */
   codeError: number;
   rows: VectorRow[];
   groups: Map<string, Group>;
@@ -27,11 +28,14 @@ export type Group = { key: string; values: Document; rows: Set<VectorRow> };
 export type Chosen = { groups: ReadonlySet<Group>; count: number };
 
 const firstRoom = 16;
+/** By what part the numbers of later vectors may be larger than the largest so far, before all codes are made anew. */
+const codeRoom = 0.25;
 
 export function makePartition(key: string, dimensions: number): Partition {
   const room = firstRoom * dimensions;
   const blocks = { matrix: new Float32Array(room), codes: new Int8Array(room) };
-  return { key, dimensions, ...blocks, codeError: 0, rows: [], groups: new Map(), chosen: new Map() };
+  const noCodes = { codeScale: Number.POSITIVE_INFINITY, codeError: 0 };
+  return { key, dimensions, ...blocks, ...noCodes, rows: [], groups: new Map(), chosen: new Map() };
 }
 
 /** Adds a row behind the others. Its vector is of length 1. */
@@ -47,11 +51,18 @@ export function addRow(
   rows.push(row);
   partition.chosen.clear();
   makeRoom(partition);
-  const start = row.place * dimensions;
-  partition.matrix.set(vector, start);
-  const code = partition.codes.subarray(start, start + dimensions);
-  partition.codeError = Math.max(partition.codeError, encodeDirection(vector, code));
+  partition.matrix.set(vector, row.place * dimensions);
+  const fits = partition.codeScale <= scaleFor(vector);
+  if (!fits) Object.assign(partition, { codeScale: scaleFor(vector, codeRoom), codeError: 0 });
+  for (let place = fits ? row.place : 0; place < rows.length; place++) encodeRow(partition, place);
   return row;
+}
+
+function encodeRow(partition: Partition, place: number): void {
+  const { matrix, codes, codeScale, codeError } = partition;
+  const [start, end] = [place * partition.dimensions, (place + 1) * partition.dimensions];
+  const lost = encodeVector(matrix.subarray(start, end), codeScale, codes.subarray(start, end));
+  partition.codeError = Math.max(codeError, lost);
 }
 
 /** Removes a row; the last one takes its place, so that the blocks stay without holes. */

@@ -116,6 +116,36 @@ const values = (title: string, limit: Document[], gives: string[]): Case => ({
   gives,
 });
 
+/** The values at first, and after each of some writes. */
+const followed: Case = {
+  title: "follow what is written",
+  given: spaces,
+  async when(collection) {
+    await collection.createIndex({ t: 1, s: 1, _id: 1 });
+    const pipeline = [{ $match: { t: "a", s: { $gt: "" } } }, { $group: { _id: "$s" } }];
+    const valuesNow = async () => (await collection.aggregate(pipeline).toArray()).map(({ _id }) => _id).sort();
+    const found = [await valuesNow()];
+    const writes = [
+      () => collection.insertOne({ _id: 9 as never, t: "a", s: "new" }),
+      () => collection.updateOne({ _id: 9 as never }, { $set: { s: "moved" } }),
+      () => collection.updateOne({ _id: 6 as never }, { $set: { other: 1 } }),
+      () => collection.deleteOne({ _id: 6 as never }),
+    ];
+    for (const write of writes) {
+      await write();
+      found.push(await valuesNow());
+    }
+    return found;
+  },
+  gives: [
+    ["x", "x\0y", "xx", "y"],
+    ["new", "x", "x\0y", "xx", "y"],
+    ["moved", "x", "x\0y", "xx", "y"],
+    ["moved", "x", "x\0y", "xx", "y"],
+    ["moved", "x", "x\0y", "y"],
+  ],
+};
+
 const songs: Document[] = [
   { _id: 1, by: "ann" },
   { _id: 2, by: "bob" },
@@ -215,6 +245,7 @@ describe("dialect: aggregation", () => {
       values("have each value once", [], ["x", "x\0y", "xx", "y"]),
       values("are all there below a limit", [{ $limit: 5 }], ["x", "x\0y", "xx", "y"]),
       values("end at a limit", [{ $limit: 1 }], ["x"]),
+      followed,
     ]));
   describe("joins", () => defineCases(open, joins));
 });

@@ -17,6 +17,8 @@ export type KeyIndex = ReturnType<typeof describeIndex> & {
 /** A declared index, which has a table of its own. */
 export type Index = KeyIndex & {
   id: number;
+  /** How often a key came or went. */
+  changes: number;
   /** (key, rid) */
   insertKey: StatementSync;
   /** (key, rid) */
@@ -97,6 +99,7 @@ export function openIndex(
   return {
     ...describeIndex(row.spec),
     id: row.id,
+    changes: 0,
     multikey: row.multikey,
     keys: prepareKeys(sqlite, keys),
     insertKey: sqlite.prepare(`INSERT INTO ${table} (key, rid) VALUES (?, ?)`),

@@ -1,3 +1,4 @@
+import type { StatementSync } from "node:sqlite";
 import { withoutLarge } from "../bson/bson-reader.ts";
 import { type Document, getField } from "../bson/bson-types.ts";
 import { encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
@@ -121,14 +122,19 @@ function rootOf(path: string): string {
 
 /** Files a row under its keys, except those already `there`. */
 function addKeys(index: Index, rid: number, { keys, multikey }: IndexEntries, there: readonly Buffer[] = []): void {
-  for (const key of keys) if (!there.some((other) => other.equals(key))) index.insertKey.run(key, rid);
+  for (const key of keys) if (!there.some((other) => other.equals(key))) changeKey(index, index.insertKey, key, rid);
   if ((index.multikey | multikey) === index.multikey) return;
   index.multikey |= multikey;
   index.markMultikey.run(index.multikey, index.id);
 }
 
 function removeKeys(index: Index, rid: number, { keys }: IndexEntries, kept: readonly Buffer[] = []): void {
-  for (const key of keys) if (!kept.some((other) => other.equals(key))) index.deleteKey.run(key, rid);
+  for (const key of keys) if (!kept.some((other) => other.equals(key))) changeKey(index, index.deleteKey, key, rid);
+}
+
+function changeKey(index: Index, statement: StatementSync, key: Buffer, rid: number): void {
+  statement.run(key, rid);
+  index.changes++;
 }
 
 /** The keys of a document in an index, and the bits of the paths that gave several. */

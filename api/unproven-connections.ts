@@ -7,9 +7,9 @@ const MAX_UNPROVEN = 4_096;
 export type UnprovenConnections = ReturnType<typeof makeUnprovenConnections>;
 
 /**
- * Bounds what callers without a key can hold by their connections alone: beyond MAX_UNPROVEN of those on which no call was admitted,
- * the one that has been silent the longest is closed for each that is opened. Those of admitted calls are bounded by the rates
- * of their tenants.
+ * Bounds what callers without a key can hold by their connections alone: beyond MAX_UNPROVEN of those on which no call was
+ * admitted, the one that has been silent the longest is closed for each that is opened. Those of admitted calls are bounded by
+ * the rates of their tenants.
  */
 export function makeUnprovenConnections() {
   const unproven = new Set<Socket>();

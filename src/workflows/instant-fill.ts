@@ -1,6 +1,6 @@
 import type { Fill } from "./evaluate.ts";
 import type { Expression } from "./expressions.ts";
-import { selectScope } from "./scope-texts.ts";
+import { findRead } from "./scope-texts.ts";
 import type { ParsedTexts } from "./templates.ts";
 
 /** Characters of such a step's fields, and of the values that they read, at most. */
@@ -28,6 +28,6 @@ export function isInstant({ fields, scope }: Pick<Fill, "fields" | "scope">, par
   }
   if (expressions.some(({ repeats }) => repeats)) return false;
   const additions = expressions.reduce((sum, one) => sum + one.additions, 0);
-  const { characters } = selectScope(scope, expressions);
+  const { characters } = findRead(scope, expressions);
   return characters <= MAX_VALUES && (additions + 1) * length * (characters + length) <= MAX_READ;
 }

@@ -20,11 +20,24 @@ const nothing: JsonValue = { text: "null" };
 
 export const toJsonValue = (text: string | undefined): JsonValue => (text === undefined ? nothing : { text });
 
-/** The part of a scope that expressions read, and its length in characters. @throws ExpressionProblem when that is too long. */
-export function selectScope(
+/** The part of a scope that expressions read, and its length in characters. */
+type Selected = { selected: ScopeTexts; characters: number };
+
+/** The part of a scope that expressions read. @throws ExpressionProblem when that is too long. */
+export function selectScope(scope: ScopeTexts, expressions: readonly ExpressionCost[]): Selected {
+  const found = findRead(scope, expressions);
+  if (found.characters <= MAX_SCOPE) return found;
+  throw new ExpressionProblem(
+    `The values that it reads have ${found.characters} characters; ${MAX_SCOPE} is the most.`,
+    0,
+  );
+}
+
+/** The same, however long it is. */
+export function findRead(
   { input, run, previous, steps }: ScopeTexts,
   expressions: readonly ExpressionCost[],
-): { selected: ScopeTexts; characters: number } {
+): Selected {
   const isRead = (root: string) => expressions.some(({ roots }) => roots.has(root));
   const ids = new Set(isRead("steps") ? steps.keys() : expressions.flatMap(({ stepIds }) => stepIds));
   const selected = {
@@ -35,11 +48,7 @@ export function selectScope(
   };
   const outputs = [...selected.steps.values()].map(({ output }) => output);
   const values = [selected.input, selected.run, selected.previous, ...outputs];
-  const characters = values.reduce((sum, { text }) => sum + text.length, 0);
-  if (characters > MAX_SCOPE) {
-    throw new ExpressionProblem(`The values that it reads have ${characters} characters; ${MAX_SCOPE} is the most.`, 0);
-  }
-  return { selected, characters };
+  return { selected, characters: values.reduce((sum, { text }) => sum + text.length, 0) };
 }
 
 /** The scope as CEL has it; of the same values only once. */

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { makeEvaluator } from "../../src/workflows/evaluator.ts";
 import { isInstant } from "../../src/workflows/instant-fill.ts";
 import type { StepField } from "../../src/workflows/step-texts.ts";
 import { makeParsedTexts } from "../../src/workflows/templates.ts";
@@ -48,6 +49,20 @@ describe("steps whose expressions need no watch", () => {
       fields.forEach(parse);
       expect(isInstant({ fields, scope: scopeOf(input) }, parsed)).to.equal(false);
     });
+
+  it("values that are too long for any expression are none, and are reported with the field", async () => {
+    const evaluator = makeEvaluator();
+    const fields = [condition("input == 1")];
+    const fill = (input: unknown) =>
+      evaluator.fill({ tenantId: "t" }, { field: "steps[0]", fields, scope: scopeOf(input) });
+    try {
+      expect(await fill(1)).to.deep.equal({ expression: true });
+      const error = await fill("a".repeat(17_000_000)).catch((thrown: unknown) => thrown);
+      expect(error).to.include({ code: "invalid_request", param: "steps[0].expression" });
+    } finally {
+      await evaluator.close();
+    }
+  });
 
   it("a text that was not parsed yet is none", () => {
     const fields = [condition("input.name == 'somebody new'")];

@@ -6,7 +6,7 @@ import { median, runConcurrently } from "./measure.ts";
 import { threadsMsOf } from "./process-usage.ts";
 import { openStack } from "./stack.ts";
 
-/** Processes of one code differ: V8 compiles each by what it sees first. Of seven, a stored response took 1.06 to 1.16 chats. */
+/** Processes of one code differ: V8 compiles each by what it sees first. Of ten, a stored response took 1.06 to 1.18 chats. */
 const processes = 3;
 /**
  * Rounds of each process. Many short ones: a machine that is not ours alone has half its speed for some seconds, which is to

@@ -1,12 +1,12 @@
 import type { Fill } from "./evaluate.ts";
 import type { Expression } from "./expressions.ts";
 import { findRead } from "./scope-texts.ts";
+import { textsOf } from "./step-texts.ts";
 import type { ParsedTexts } from "./templates.ts";
 
-/** Characters of such a step's fields, and of the values that they read, at most. */
-const MAX_LENGTH = 1_000;
+/** Characters of the values that such a step reads, at most. */
 const MAX_VALUES = 10_000;
-/** Characters that all of its operations may look at. The slowest that was found with these bounds takes 2 ms. */
+/** Characters that all of its operations may look at; so its fields have 700 at most. The slowest that was found takes 2 ms. */
 const MAX_READ = 500_000;
 
 /**
@@ -15,19 +15,16 @@ const MAX_READ = 500_000;
  * characters; each looks at its values once, and these are no longer than all that is read, added up.
  */
 export function isInstant({ fields, scope }: Pick<Fill, "fields" | "scope">, parsed: ParsedTexts): boolean {
+  if (!fields.every(({ value }) => typeof value === "string")) return false;
   const expressions: Expression[] = [];
-  let length = 0;
-  for (const { value, kind } of fields) {
-    if (typeof value !== "string") return false;
-    length += value.length;
-    if (length > MAX_LENGTH) return false;
-    if (kind !== "condition" && !value.includes("{{")) continue;
-    const known = kind === "condition" ? parsed.expression.known(value) : parsed.template.known(value)?.expressions;
-    if (known === undefined) return false;
-    expressions.push(...[known].flat());
+  for (const { text, isExpression } of fields.flatMap(textsOf)) {
+    const known = isExpression ? parsed.expression.known(text) : parsed.template.known(text);
+    if (!known) return false;
+    expressions.push(...("expressions" in known ? known.expressions : [known]));
   }
   if (expressions.some(({ repeats }) => repeats)) return false;
   const additions = expressions.reduce((sum, one) => sum + one.additions, 0);
+  const length = fields.reduce((sum, { value }) => sum + String(value).length, 0);
   const { characters } = findRead(scope, expressions);
   return characters <= MAX_VALUES && (additions + 1) * length * (characters + length) <= MAX_READ;
 }

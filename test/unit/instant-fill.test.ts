@@ -38,11 +38,16 @@ describe("steps whose expressions need no watch", () => {
     ["a regular expression", [condition("input.name.matches('^(a+)+$')")], some],
     ["a call of what it does not know", [condition("input.name.join('') == ''")], some],
     ["a long value", [condition("previous == ''")], some],
+    ["a long value in a short text", [prompt("{{ input }}")], "a".repeat(20_000)],
     ["many looks at a value", [condition(Array(40).fill("input == 1").join(" || "))], "a".repeat(5_000)],
     ["sums of a value", [condition(`${Array(20).fill("input").join("+")} == ''`)], "a".repeat(1_000)],
     ["a long text", [prompt(`{{ input.name }}${" ".repeat(1_000)}`)], some],
     ["long texts together", [prompt(" ".repeat(600)), prompt(`${" ".repeat(600)}{{ input.name }}`)], some],
-    ["a value with texts in it", [{ at: "body", value: { name: "{{ input.name }}" }, kind: "value" }], some],
+    [
+      "a value with texts in it, though they are parsed",
+      [prompt("{{ input.name }}"), { at: "body", value: { name: "{{ input.name }}" }, kind: "value" }],
+      some,
+    ],
   ];
   for (const [name, fields, input] of watched)
     it(`${name} is none`, () => {

@@ -26,7 +26,7 @@ export function nearestRows(partition: Partition, { count, ...given }: Search): 
 
 /** From so many rows on, their codes are compared first. */
 const codesFrom = 2_000;
-/** How many of the nearest codes are listed first: so many times as many as are wanted, and at least so many. */
+/** How many of the nearest codes are listed: this many times what is wanted, and at least 200; if that fails, four times that. */
 const listedAWanted = 5;
 const leastListed = 200;
 /** Vectors that are compared at a time. */

@@ -28,7 +28,7 @@ export type Group = { key: string; values: Document; rows: Set<VectorRow> };
 export type Chosen = { groups: ReadonlySet<Group>; count: number };
 
 const firstRoom = 16;
-/** By what part the numbers of later vectors may be larger than the largest so far, before all codes are made anew. */
+/** By what part the numbers of later vectors may be larger than the largest so far, before all codes are made again. */
 const codeRoom = 0.25;
 
 export function makePartition(key: string, dimensions: number): Partition {

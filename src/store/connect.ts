@@ -22,6 +22,7 @@ export async function connectStore(options: { url: string; db: string; timeoutMs
     maxPoolSize: 32,
     ignoreUndefined: true,
     promoteBuffers: false,
+    enableUtf8Validation: false, // it reads every text once more; what is stored was written as UTF-8 by this driver
   });
   const db = client.db(options.db);
   /** Resolves within the store's time-out, or throws `unavailable`. */

@@ -165,6 +165,24 @@ const joined = (title: string, more: Document, gives: Document[]): Case => ({
   gives,
 });
 
+/** The first of them, each with one singer. */
+const unwound = (
+  title: string,
+  unwind: string | Document,
+  gives: Document[],
+  more: Document = {},
+  limit = 3,
+): Case => ({
+  title,
+  given: songs,
+  when: (collection) => {
+    const lookup = { from: collection.collectionName, localField: "by", foreignField: "_id", as: "singer", ...more };
+    const stages = [{ $lookup: lookup }, { $unwind: unwind }, { $limit: limit }];
+    return collection.aggregate([{ $match: { _id: { $lt: 4 } } }, ...stages]).toArray();
+  },
+  gives,
+});
+
 const joins: Case[] = [
   joined("$lookup adds the documents of a field's value, none where there are none", {}, [
     { _id: 1, by: "ann", singer: [{ _id: "ann", age: 40, town: "Ulm" }] },
@@ -200,6 +218,47 @@ const joins: Case[] = [
           { _id: 3, who: "ann" },
         ],
       },
+    ],
+  },
+  unwound("$unwind takes the documents that have one", "$singer", [
+    { _id: 1, by: "ann", singer: { _id: "ann", age: 40, town: "Ulm" } },
+    { _id: 2, by: "bob", singer: { _id: "bob", age: 50 } },
+  ]),
+  unwound("$unwind keeps the others where it is told to", { path: "$singer", preserveNullAndEmptyArrays: true }, [
+    { _id: 1, by: "ann", singer: { _id: "ann", age: 40, town: "Ulm" } },
+    { _id: 2, by: "bob", singer: { _id: "bob", age: 50 } },
+    { _id: 3, by: "nobody" },
+  ]),
+  unwound(
+    "$limit counts those alone for which a $lookup has found something",
+    "$singer",
+    [{ _id: 2, by: "bob", singer: { _id: "bob", age: 50 } }],
+    { pipeline: [{ $match: { $or: [{ age: 50 }, { town: "Bonn" }] } }, { $project: { age: 1 } }] },
+    1,
+  ),
+  unwound(
+    "$limit ends what a $lookup adds to",
+    "$singer",
+    [{ _id: 1, by: "ann", singer: { _id: "ann", age: 40 } }],
+    {
+      pipeline: [{ $project: { age: 1 } }],
+    },
+    1,
+  ),
+  {
+    title: "$unwind adds each of several documents alone",
+    given: [
+      { _id: 1, by: "ann" },
+      { _id: 2, who: "ann" },
+      { _id: 3, who: "ann" },
+    ],
+    when: (collection) => {
+      const lookup = { from: collection.collectionName, localField: "by", foreignField: "who", as: "one" };
+      return collection.aggregate([{ $match: { _id: 1 } }, { $lookup: lookup }, { $unwind: "$one" }]).toArray();
+    },
+    gives: [
+      { _id: 1, by: "ann", one: { _id: 2, who: "ann" } },
+      { _id: 1, by: "ann", one: { _id: 3, who: "ann" } },
     ],
   },
   {

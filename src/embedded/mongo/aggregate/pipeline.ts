@@ -79,11 +79,11 @@ function sort(operand: unknown): Stage {
       .map(({ document }) => document);
 }
 
-function limit(operand: unknown): Stage {
+export function limit(operand: unknown) {
   if (operand === 0) throw located(15958, "the limit must be positive");
   if (typeof operand !== "number" || !Number.isInteger(operand) || operand < 0)
     throw located(5107201, `invalid argument to $limit stage: ${showValue(operand)} is no positive integer`);
-  return (documents) => Iterator.from(documents).take(operand);
+  return <T>(documents: Iterable<T>) => Iterator.from(documents).take(operand);
 }
 
 type Group = { key: unknown; totals: number[] };

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
+import { compileFilter, fieldsOf } from "../query/filter.ts";
 import { indexedValues } from "../query/indexed-values.ts";
 import { attachScore, compileProjection } from "../query/projection.ts";
 import { countRows, findRows, type Query } from "../query/query.ts";
 import { type Found, runSearchStage, searchStages } from "../search/search-stages.ts";
 import type { Collection } from "../storage/collection.ts";
-import { joinStages } from "./joins.ts";
+import { joinStages, runJoins } from "./joins.ts";
 import { compilePipeline, type NamedStage } from "./pipeline.ts";
 
 /** The collection of that name in the same database. */
@@ -22,10 +23,11 @@ export function runPipeline(
   stages: readonly NamedStage[],
   find: FindCollection,
 ): IteratorObject<Uint8Array> {
-  const [name = "", operand] = stages.at(-1) ?? [];
-  const join = Object.hasOwn(joinStages, name) ? joinStages[name] : undefined;
-  if (join === undefined) return runStages(collection, stages);
-  return join(runPipeline(collection, stages.slice(0, -1), find), operand, {
+  const first = stages.findIndex(([name]) => Object.hasOwn(joinStages, name));
+  if (first === -1) return runStages(collection, stages);
+  const joins = stages.slice(first);
+  const isLazy = joins.some(([name]) => name === "$limit");
+  return runJoins(runStages(collection, stages.slice(0, first), { isLazy }), joins, {
     all: (other, pipeline) => runPipeline(find(other), pipeline, find),
     matching: (other, pipeline) => {
       const run = compileStages(pipeline);
@@ -34,10 +36,17 @@ export function runPipeline(
   });
 }
 
-function runStages(collection: Collection | undefined, stages: readonly NamedStage[]): IteratorObject<Uint8Array> {
+/** A search's documents are those of the moment, so all are read at once; unless it `isLazy`, and only the first are read at all. */
+function runStages(
+  collection: Collection | undefined,
+  stages: readonly NamedStage[],
+  { isLazy = false } = {},
+): IteratorObject<Uint8Array> {
   const [first, ...others] = stages;
-  if (first !== undefined && Object.hasOwn(searchStages, first[0]))
-    return compileStages(others)(runSearchStage(first[0], collection, first[1]));
+  if (first !== undefined && Object.hasOwn(searchStages, first[0])) {
+    const found = compileStages(others)(runSearchStage(first[0], collection, first[1]));
+    return isLazy ? found : [...found].values();
+  }
   const { query, rest } = splitPipeline(stages);
   const run = compileStages(rest);
   if (isCount(rest)) {
@@ -48,19 +57,24 @@ function runStages(collection: Collection | undefined, stages: readonly NamedSta
   return values ? encodeAll(values.map((value) => ({ _id: value }))) : run(findRows(collection, query));
 }
 
-/** What stages make of documents. Mostly they are one `$project`, for which nothing is decoded, or none. */
+/** What stages make of documents. Mostly they are one `$project`, with a `$match` before it or none, or there are none. */
 function compileStages(stages: readonly NamedStage[]): (found: IteratorObject<Found>) => IteratorObject<Uint8Array> {
   if (stages.length === 0) return (found) => found.map(({ bytes }) => bytes);
   const [[name, operand] = [], ...others] = stages;
+  if (name === "$match" && isDocument(operand) && others.length > 0) {
+    const [matches, run] = [compileFilter(operand), compileStages(others)];
+    const read = new Set(fieldsOf(operand));
+    return (found) => run(found.filter(({ fields }) => matches(fields(read))));
+  }
   const isOne = name === "$project" && isDocument(operand) && others.length === 0;
   const pick = isOne ? compileProjection(operand).ofBytes : undefined;
-  if (pick) return (found) => [...found.map(({ bytes, score }) => pick(bytes, score))].values();
+  if (pick) return (found) => found.map(({ bytes, score }) => pick(bytes, score));
   const run = compilePipeline(stages);
   return (found) =>
     encodeAll(run(found.map(({ document, score }) => (score ? attachScore(document(), score) : document()))));
 }
 
-/** All at once: a search's documents are those of the moment, and none is encoded before all stages have succeeded. */
+/** All at once: none is encoded before all stages have succeeded. */
 function encodeAll(documents: Iterable<Document>): IteratorObject<Uint8Array> {
   return [...documents].values().map(encodeDocument);
 }

@@ -49,9 +49,9 @@ export function pickFields(
 ): Uint8Array {
   const kept = sliceFields(stored, (name) => names.has(name));
   for (const [name, value] of added) {
-    const field = Buffer.alloc(Buffer.byteLength(name) + 10, bsonType.double);
-    field.writeDoubleLE(value, 1 + field.write(`${name}\0`, 1));
-    kept.push(field);
+    const number = Buffer.allocUnsafe(8);
+    number.writeDoubleLE(value);
+    kept.push(elementHead(bsonType.double, name), number);
   }
   return joinFields(kept);
 }
@@ -59,6 +59,11 @@ export function pickFields(
 /** A stored document with an array of others behind its fields. */
 export function withArray(stored: Uint8Array, name: string, items: readonly Uint8Array[]): Uint8Array {
   return joinFields([stored.subarray(4, -1), elementHead(bsonType.array, name), joinArray(items)]);
+}
+
+/** A stored document with another one behind its fields. */
+export function withDocument(stored: Uint8Array, name: string, other: Uint8Array): Uint8Array {
+  return joinFields([stored.subarray(4, -1), elementHead(bsonType.document, name), other]);
 }
 
 /** What stands before an element's value: the byte of its type, and its name. */

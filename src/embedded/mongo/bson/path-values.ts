@@ -5,6 +5,12 @@ export function hasPlace(path: string): boolean {
   return path.split(".").some((part) => /^\d+$/.test(part));
 }
 
+/** The field of a document that the path begins with. */
+export function rootOf(path: string): string {
+  const dot = path.indexOf(".");
+  return dot < 0 ? path : path.slice(0, dot);
+}
+
 /**
  * Visits what a query path means in a document until `visit` answers true, and says whether it did. Arrays on the way are
  * entered element by element (and by position where the part is a number); an array at the end is visited element by

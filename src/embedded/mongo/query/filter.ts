@@ -1,7 +1,7 @@
 import { type Document, isDocument, typeByte, typeByteOf } from "../bson/bson-types.ts";
 import { encodeValue } from "../bson/index-keys.ts";
 import { compareValues } from "../bson/order.ts";
-import { someAtPath } from "../bson/path-values.ts";
+import { rootOf, someAtPath } from "../bson/path-values.ts";
 import { badValue, notOffered } from "../command-error.ts";
 
 /** Whether a document matches. */
@@ -39,6 +39,13 @@ export const filterOperators: Readonly<Record<string, (operand: unknown) => Cond
  */
 export function compileFilter(filter: Document): Matcher {
   return all(Object.keys(filter).map((name) => compileClause(name, filter[name])));
+}
+
+/** The fields of a document that a filter which compiles looks at. */
+export function fieldsOf(filter: Document): string[] {
+  return Object.entries(filter).flatMap(([name, value]) =>
+    name.startsWith("$") ? (value as Document[]).flatMap(fieldsOf) : [rootOf(name)],
+  );
 }
 
 function all(clauses: readonly Matcher[]): Matcher {

@@ -11,7 +11,7 @@ import { readVector, type TextDefinition } from "./definitions.ts";
 import type { TextIndex, TextQuery } from "./text-index.ts";
 
 /** A document that a search has found, as it is stored. */
-export type Found = Pick<Row, "bytes" | "document"> & { score?: Score };
+export type Found = Pick<Row, "bytes" | "document" | "fields"> & { score?: Score };
 /** A stage that brings documents of its own and so stands first in a pipeline. */
 type SearchStage = (collection: Collection | undefined, operand: Document) => IteratorObject<Found>;
 

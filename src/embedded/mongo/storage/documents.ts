@@ -3,7 +3,7 @@ import { withoutLarge } from "../bson/bson-reader.ts";
 import { type Document, getField } from "../bson/bson-types.ts";
 import { encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
 import { encodeKey, encodeValue } from "../bson/index-keys.ts";
-import { valuesAt } from "../bson/path-values.ts";
+import { rootOf, valuesAt } from "../bson/path-values.ts";
 import { type CommandError, commandError, showValue } from "../command-error.ts";
 import type { Collection, Index, KeyIndex } from "./collection.ts";
 import type { Row, Storage } from "./storage.ts";
@@ -113,11 +113,6 @@ function duplicateOf({ namespace }: Collection, index: KeyIndex, document: Docum
 /** Whether the fields that the index files are the very same values: then its keys need not be made to be compared. */
 function hasSameFields({ paths }: Index, before: Document, next: Document): boolean {
   return paths.every((path) => before[rootOf(path)] === next[rootOf(path)]);
-}
-
-function rootOf(path: string): string {
-  const dot = path.indexOf(".");
-  return dot < 0 ? path : path.slice(0, dot);
 }
 
 /** Files a row under its keys, except those already `there`. */

@@ -1,4 +1,4 @@
-import type { DocumentHeader } from "../store/document-header.ts";
+import type { DocumentHeader, ReadHeaders } from "../store/document-header.ts";
 import { isGone } from "../store/document-record.ts";
 import { readSpaceKey } from "../store/vector-space.ts";
 import { depthOf, findCandidates, MIN_FUSED, type Search } from "./candidates.ts";
@@ -37,7 +37,12 @@ export type CurrentSearch = Omit<Search, "vectors"> &
     /** Runs a deep search in its turn. */
     inWideTurn<T>(search: () => Promise<T>): Promise<T>;
     /** Which documents are wanted among those that are searched: by a search of this many times the depth, and one deeper one. */
-    among?: { isWanted(header: DocumentHeader): boolean; depthFactor: number };
+    among?: {
+      isWanted(header: DocumentHeader): boolean;
+      /** Matches every document that is wanted. */
+      filter: NonNullable<ReadHeaders["wanted"]>["filter"];
+      depthFactor: number;
+    };
   };
 
 /**
@@ -61,7 +66,8 @@ export async function findCurrent(
     const isWide = limit > WIDE_HITS;
     // Of a wide search most hits are not looked at, and so are their documents.
     const isJoined = mode === "vector" && !isJudged && !isWide;
-    const joined = isJoined ? { header: more, spaces: MOST_READ_SPACES } : undefined;
+    const wanted = among && { filter: among.filter, limit: limit / among.depthFactor };
+    const joined = isJoined ? { headers: { more, wanted }, spaces: MOST_READ_SPACES } : undefined;
     const search = () => findCandidates({ store }, tenantId, { ...given, joined, vectors, mode, limit });
     const candidates = await (isWide ? inWideTurn(search) : search());
     const ranked = rankHits(candidates, { text: given.text, isSemantic });
@@ -81,7 +87,8 @@ export async function findCurrent(
     ]);
     const isStale = hits.some((hit) => hit.version < (headers.get(hit.documentId)?.version ?? 0));
     const isMoved = inUse.some((space) => !searched.includes(space));
-    const isShort = current.length < Math.min(topK, hits.length) && hits.length >= limit && limit < MAX_HITS;
+    const isCut = among ? current.length < topK : current.length < Math.min(topK, hits.length) && hits.length >= limit;
+    const isShort = isCut && limit < MAX_HITS;
     const isDeeper = isShort && (among === undefined || run === 0);
     if (isLast || !(isStale || isMoved || isDeeper))
       return { hits: isJudged ? current : current.slice(0, topK), headers, warnings, isShort };

@@ -4,7 +4,7 @@ import { chooseDocuments, conditionsOf } from "./choose-documents.ts";
 import { chooseCollections } from "./collections.ts";
 import { type CurrentHits, type CurrentSearch, findCurrent } from "./current-hits.ts";
 import type { RagDeps } from "./deps.ts";
-import { fulfils } from "./metadata-filter.ts";
+import { fulfils, toStoreFilter } from "./metadata-filter.ts";
 import type { QueryInput } from "./schemas.ts";
 import { makeWideFilters } from "./wide-filters.ts";
 
@@ -38,6 +38,7 @@ export function makeFindHits(deps: Pick<RagDeps, "store">): FindHits {
     if (filter && isShallow && filters.isWide(tenantId, filter)) {
       const among = {
         isWanted: ({ metadata = {} }) => fulfils(metadata, filter.conditions),
+        filter: toStoreFilter(filter.conditions),
         depthFactor: DEPTH_FACTOR,
       };
       const collections = chooseCollections(caller, input.collection);

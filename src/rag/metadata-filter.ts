@@ -1,5 +1,6 @@
+import type { Filter } from "mongodb";
 import { z } from "zod";
-import type { DocumentMetadata } from "../store/document-record.ts";
+import type { DocumentMetadata, DocumentRecord } from "../store/document-record.ts";
 
 /** Conditions of one filter, at most, and how deep they are nested. */
 const MAX_CONDITIONS = 100;
@@ -82,6 +83,29 @@ function timeOf(text: string): number {
   if (found === null) return Number.NaN;
   const [, time, , , zone] = found;
   return Date.parse(time !== undefined && zone === undefined ? `${text}Z` : text);
+}
+
+/** Keys that are the same in a path of the store; all keys of metadata are such. */
+const plainKey = /^[\w-]+$/;
+
+/**
+ * What the store can test of a filter: values, lists of them and ranges of numbers, all of which a document must fulfil. It
+ * matches every document that fulfils the filter, and may match others.
+ */
+export function toStoreFilter(filter: AttributeFilter): Filter<DocumentRecord> {
+  const conditions = toConditions(filter);
+  return conditions.length > 0 ? { $and: conditions } : {};
+}
+
+function toConditions(filter: AttributeFilter): Filter<DocumentRecord>[] {
+  if ("filters" in filter) return filter.type === "and" ? filter.filters.flatMap(toConditions) : [];
+  if (!plainKey.test(filter.key)) return [];
+  const path = `metadata.${filter.key}`;
+  if (filter.type === "in") return [{ [path]: { $in: filter.value } }];
+  if (filter.type === "eq") return [{ [path]: filter.value }];
+  // A date is a text, and compares as a time.
+  const isOfNumbers = filter.type !== "ne" && filter.type !== "nin" && typeof filter.value === "number";
+  return isOfNumbers ? [{ [path]: { [`$${filter.type}`]: filter.value } }] : [];
 }
 
 /** Groups of `key` and values of which a document must have one each, as far as a filter says so: an index finds those. */

@@ -8,7 +8,7 @@ import {
   embeddedTextFilter,
   inCollections,
 } from "./collection-filter.ts";
-import { type DocumentHeader, headersStage, type JoinedHeader, type MoreOfHeader } from "./document-header.ts";
+import { type DocumentHeader, headersStages, type JoinedHeader, type ReadHeaders } from "./document-header.ts";
 import { spacesStage } from "./document-spaces.ts";
 import { type RankedHit, type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
 import type { IndexFor } from "./search-indexes.ts";
@@ -26,7 +26,7 @@ export type VectorSearch = {
   scoreBy?: Float32Array;
   limit: number;
   /** What else is read in the same moment, where the server's indexes do not lag behind. */
-  joined?: { header: readonly MoreOfHeader[]; spaces: number } | undefined;
+  joined?: { headers: ReadHeaders; spaces: number } | undefined;
 } & Within;
 /**
  * The chunks nearest to a vector, best first; with the headers of their documents, and the spaces that the tenant's documents
@@ -40,7 +40,7 @@ export type TextSearch = Pick<VectorSearch, "limit" | "documentIds" | "collectio
   /** The query's vectors, by their models: what the similarity of hits is computed by. */
   vectors: ReadonlyMap<string, Float32Array>;
 };
-type FoundByVector = Omit<ChunkHit, "similarity"> & { rank: number; embedding?: Binary; document?: JoinedHeader[] };
+type FoundByVector = Omit<ChunkHit, "similarity"> & { rank: number; embedding?: Binary; document?: JoinedHeader };
 type FoundSpace = { _id: string };
 /** A chunk as searches read it: the embedding only where the score has to be computed here. */
 type Found = Omit<ChunkHit, "similarity"> & { wordScore: number; embedding?: Binary };
@@ -96,7 +96,7 @@ export function makeChunkSearch(
             },
           },
           { $project: { ...shown, rank: { $meta: "vectorSearchScore" }, ...(scoreBy ? { embedding: 1 } : {}) } },
-          ...(joined ? [headersStage(joined.header), spacesStage(tenantId, joined.spaces)] : []),
+          ...(joined ? [...headersStages(joined.headers), spacesStage(tenantId, joined.spaces)] : []),
         ],
         { batchSize: limit + 1 + (joined?.spaces ?? 0) },
       )
@@ -109,7 +109,7 @@ export function makeChunkSearch(
         spaces.push(one._id);
         continue;
       }
-      const { embedding, document: [header] = [], ...hit } = one;
+      const { embedding, document: header, ...hit } = one;
       if (header && header.status !== "deleting") headers.push(header);
       if (hit.model !== model) continue; // the document may just have moved to another model
       hits.push({

@@ -1,3 +1,4 @@
+import type { Filter } from "mongodb";
 import { type DocumentRecord, documentCollection } from "./document-record.ts";
 import { projectionOf } from "./page.ts";
 
@@ -10,13 +11,27 @@ export const headerFields = ["title", "collection", "version", "expiresAt"] as c
 /** A header as a search reads it beside its hits: with the status, since a document that is being deleted shows none. */
 export type JoinedHeader = DocumentHeader & Pick<DocumentRecord, "status">;
 
-/** The stage that adds to each chunk its document's header, in an array under `document`. */
-export const headersStage = (more: readonly MoreOfHeader[]) => ({
-  $lookup: {
-    from: documentCollection.name,
-    localField: "documentId",
-    foreignField: "_id",
-    pipeline: [{ $project: projectionOf([...headerFields, "status", ...more]) }],
-    as: "document",
+/** What is read of the documents of chunks. */
+export type ReadHeaders = {
+  more: readonly MoreOfHeader[];
+  /** Only the first chunks are kept whose documents match a filter, so many. */
+  wanted?: { filter: Filter<DocumentRecord>; limit: number } | undefined;
+};
+
+/** The stages that add to each chunk its document's header, as `document`; there is none where the document is gone. */
+export const headersStages = ({ more, wanted }: ReadHeaders) => [
+  {
+    $lookup: {
+      from: documentCollection.name,
+      localField: "documentId",
+      foreignField: "_id",
+      pipeline: [
+        ...(wanted ? [{ $match: wanted.filter }] : []),
+        { $project: projectionOf([...headerFields, "status", ...more]) },
+      ],
+      as: "document",
+    },
   },
-});
+  { $unwind: { path: "$document", preserveNullAndEmptyArrays: wanted === undefined } },
+  ...(wanted ? [{ $limit: wanted.limit }] : []),
+];

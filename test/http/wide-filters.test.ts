@@ -4,7 +4,15 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const COUNT = 170;
 const FIRST_FERRY = 50;
+/** Midnight in Tokyo, one day after the other. */
+const dayOf = (n: number) => new Date(Date.UTC(2026, 0, 1 + n)).toISOString().replace(/T.*/, "T00:00:00+09:00");
+/** As a time this is earlier, as a text later. */
+const beforeFirst = dayOf(FIRST_FERRY).replace("T00:00:00+09:00", "T12:00:00+23:00");
 const filter = { n: { gte: FIRST_FERRY } };
+const metadataOf = (n: number) => {
+  const isFerry = n >= FIRST_FERRY;
+  return { n, 1: n, day: dayOf(n), isFerry, kind: isFerry ? "ferry" : "pump" };
+};
 type Result = { content: string; documentId: string; score: number };
 
 /** Several documents are as near as each other: any of them may be among the results. */
@@ -27,7 +35,7 @@ describe("a filter that many documents match", function () {
     const ingest = async (n: number) => {
       const content =
         n < FIRST_FERRY ? `The pump number ${n} is bled first.` : `The ferry number ${n} leaves the harbour.`;
-      const made = await client.post("/rag/ingest", { content, metadata: { n } });
+      const made = await client.post("/rag/ingest", { content, metadata: metadataOf(n) });
       expect(made.status, made.text).to.equal(201);
     };
     const all = Array.from({ length: COUNT }, (_, n) => n);
@@ -57,6 +65,26 @@ describe("a filter that many documents match", function () {
     expect(scoresOf(next).slice(0, 4)).to.deep.equal(scoresOf(first).slice(1));
     expect([next.length, lookups]).to.deep.equal([5, 1]);
   });
+
+  const wide: Record<string, object> = {
+    "a text": { kind: "ferry" },
+    "a boolean": { isFerry: true },
+    "one of several values": { kind: ["ferry", "boat", 7] },
+    "a range of numbers": { n: { gt: FIRST_FERRY - 1, lt: COUNT } },
+    "a range of dates": { day: { gte: beforeFirst } },
+    "a number as a name": { 1: { gte: FIRST_FERRY } },
+    "several conditions": { kind: "ferry", n: { gte: FIRST_FERRY }, day: { lt: "2027-01-01" } },
+  };
+  for (const [name, where] of Object.entries(wide)) {
+    it(`finds the same by ${name}`, async () => {
+      const content = `The ferry number ${FIRST_FERRY} leaves the harbour.`;
+      const first = await find(content, { filter: where });
+      const again = await find(content, { filter: where });
+      expect(lookups).to.equal(1);
+      expect([again[0]?.content, again.length]).to.deep.equal([content, 5]);
+      expect(scoresOf(again)).to.deep.equal(scoresOf(first));
+    });
+  }
 
   it("looks deeper where some others are nearer, and looks them up where many are", async () => {
     const where = { filter: { n: { gte: FIRST_FERRY, lt: COUNT } } };

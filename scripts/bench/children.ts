@@ -65,8 +65,19 @@ function receiveFrom(child: ChildProcess, script: string, type: string): Promise
   });
 }
 
+/** A thread that ends while `taskset` goes through them makes it fail. */
+const PIN_ATTEMPTS = 5;
+
 /** Keeps all threads of a process on one core, so that the generator does not take time from what it measures; or lets them go. */
 export function pin(pid: number | undefined, core: number | "any"): void {
+  if (pid === undefined) return;
   const list = core === "any" ? `0-${cpus().length - 1}` : String(core);
-  if (pid !== undefined) execFileSync("taskset", ["-a", "-p", "-c", list, String(pid)], { stdio: "ignore" });
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      execFileSync("taskset", ["-a", "-p", "-c", list, String(pid)], { stdio: "ignore" });
+      return;
+    } catch (error) {
+      if (attempt === PIN_ATTEMPTS) throw error;
+    }
+  }
 }

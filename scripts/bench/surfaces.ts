@@ -6,13 +6,16 @@ import { median, runConcurrently } from "./measure.ts";
 import { threadsMsOf } from "./process-usage.ts";
 import { openStack } from "./stack.ts";
 
-/** Processes of one code differ: V8 compiles each by what it sees first. Of ten, a stored response took 1.06 to 1.18 chats. */
-const processes = 3;
+/**
+ * Processes of one code differ: V8 compiles each by what it sees first. Of seventeen, a stored response took 1.06 to 1.18 chats,
+ * so two runs of three each were 0.12 apart.
+ */
+const processes = 7;
 /**
  * Rounds of each process. Many short ones: a machine that is not ours alone has half its speed for some seconds, which is to
  * fall on all surfaces.
  */
-const rounds = { json: 60, streams: 20 };
+const rounds = { json: 24, streams: 8 };
 const atOnce = 32;
 /** Calls of one measurement. */
 const calls = { json: 500, streams: 100 };

@@ -7,7 +7,8 @@ import { format, type Measured } from "./goals.ts";
 import { median, runConcurrently, seededRandom } from "./measure.ts";
 import { openStack, type Stack } from "./stack.ts";
 
-const rounds = 3;
+/** A round takes little more than a second, and one differs from the next by a tenth. */
+const rounds = 8;
 const files = 24;
 const fileCharacters = 200_000;
 

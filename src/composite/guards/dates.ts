@@ -1,3 +1,4 @@
+import { isDigit } from "./digits.ts";
 import { monthOf } from "./months.ts";
 import type { Span } from "./spans.ts";
 
@@ -23,14 +24,16 @@ const MAX_MONTH = 13;
 /** What may link a month with the number after it: "March the 15th", "marzo de 1985". */
 const linkBefore = /(?:\.? the| del?| do| of)$/;
 const MAX_LINK = 5;
+const linkEnds: ReadonlySet<string | undefined> = new Set("elof");
 
 /** The date in a folded text that begins with the digits at `at`, or the month's name right before them, if there is one. */
 export function dateAt(text: string, at: number): FoundDate | undefined {
   let length = 0;
   while (length < 9 && isDigit(text.charCodeAt(at + length))) length += 1;
   if (length === 6 || length === 8) return compactDate(text, at, length);
-  if (length === 4) return dateFromYear(text, at) ?? dateFromMonth(text, at);
-  if (length > 2) return undefined;
+  const digits = text.slice(at, at + length);
+  if (length === 4) return isYear(digits) ? (dateFromYear(text, at) ?? dateFromMonth(text, at)) : undefined;
+  if (length > 2 || !isDay(digits)) return undefined;
   return dateFromDay(text, at, length) ?? dateFromMonth(text, at);
 }
 
@@ -54,7 +57,6 @@ function dateFromDay(text: string, at: number, length: number): FoundDate | unde
     const [all, a, , b, year = ""] = last;
     if (isDayAndMonth(a, b) && isYearOrShort(year)) return toDate(at, at + all.length);
   }
-  if (!isDay(text.slice(at, at + length))) return undefined;
   const named = match(monthAfterDay, text, at);
   if (!named || monthOf(named[1] ?? "") === undefined) return undefined;
   const [all, , year] = named;
@@ -86,7 +88,7 @@ function dateFromMonth(text: string, at: number): FoundDate | undefined {
 function monthBefore(text: string, at: number): number | undefined {
   let end = at;
   while (at - end < MAX_MONTH_GAP && " .,/'-".includes(text[end - 1] ?? "\n")) end -= 1;
-  const link = linkBefore.exec(text.slice(Math.max(0, end - MAX_LINK), end));
+  const link = linkEnds.has(text[end - 1]) ? linkBefore.exec(text.slice(Math.max(0, end - MAX_LINK), end)) : null;
   if (link) end -= link[0].length;
   let start = end;
   while (end - start <= MAX_MONTH && isLetter(text.charCodeAt(start - 1))) start -= 1;
@@ -94,7 +96,6 @@ function monthBefore(text: string, at: number): number | undefined {
   return monthOf(text.slice(start, end)) === undefined ? undefined : start;
 }
 
-const isDigit = (unit: number) => unit >= 48 && unit <= 57;
 /** A letter of a folded text, or a mark of a script that has them; punctuation beyond ASCII is neither. */
 const isLetter = (unit: number) =>
   (unit >= 97 && unit <= 122) || (unit >= 0xaa && unit < 0x2000) || (unit > 0x3040 && unit < 0xfe00);

@@ -1,5 +1,5 @@
 import { partingOf, plainSeparator } from "./separators.ts";
-import { isWithinReach, type Span } from "./spans.ts";
+import { isBesideOne, type Span } from "./spans.ts";
 
 /** One or more groups of digits that only separators part: "4111 1111", "123-45-6789". */
 export type DigitRun = Span & {
@@ -49,9 +49,11 @@ export function findDigits(text: string): Digits {
 
 /** The groups of digits that one of `labels` is near. */
 export function* groupsNear({ starts, ends }: Digits, labels: readonly Span[]): Generator<Span> {
+  let following = 0; // the first label that ends behind the begin of a group
   for (let index = 0; index < starts.length; index += 1) {
     const group = { start: starts[index] ?? 0, end: ends[index] ?? 0 };
-    if (isWithinReach(labels, group)) yield group;
+    while ((labels[following]?.end ?? Number.POSITIVE_INFINITY) <= group.start) following += 1;
+    if (isBesideOne(labels[following - 1], labels[following], group)) yield group;
   }
 }
 
@@ -118,4 +120,4 @@ function findRuns(text: string, { starts, ends }: Groups): DigitRun[] {
   return [...close, ...loose];
 }
 
-const isDigit = (unit: number) => unit >= 48 && unit <= 57;
+export const isDigit = (unit: number) => unit >= 48 && unit <= 57;

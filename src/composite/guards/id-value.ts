@@ -1,5 +1,5 @@
 import { dateAt } from "./dates.ts";
-import { groupsNear, separatorsOf } from "./digits.ts";
+import { groupsNear, isDigit, separatorsOf } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
 import { findLabels, type Labels, type Nearness } from "./labels.ts";
 import { findSpans, lastEndingBefore, type Span } from "./spans.ts";
@@ -47,8 +47,11 @@ function findByLabels({ text, digits }: GuardText, labels: Labels, rule: IdRule)
     if (group.start < done) continue;
     const span = idAround(text, group, labels.spans);
     done = span.end;
+    const size = sizeOf(text, span);
+    if (size.all < rule.minDirect && size.digits < rule.minNear) continue;
     const nearness = labels.nearness(span);
-    if (nearness !== undefined && isIdentifier(text, span, { nearness, rule })) found.push(span);
+    const isLongEnough = nearness === "direct" ? size.all >= rule.minDirect : size.digits >= rule.minNear;
+    if (nearness !== undefined && isLongEnough && isIdentifier(text, span, nearness)) found.push(span);
   }
   return found;
 }
@@ -81,23 +84,28 @@ const amount =
 const timeOrAmount = /^:\d|^,\d{3}(?!\d)/;
 const currency = /[$\u20ac\u00a3] ?$/;
 
-function isIdentifier(
-  text: string,
-  { start, end }: Span,
-  { nearness, rule }: { nearness: Nearness; rule: IdRule },
-): boolean {
+/** How many letters and digits a word has, and how many digits. */
+function sizeOf(text: string, { start, end }: Span) {
+  const size = { all: 0, digits: 0 };
+  for (let at = start; at < end; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (isLetterOrDigit(unit)) size.all += 1;
+    if (isDigit(unit)) size.digits += 1;
+  }
+  return size;
+}
+
+function isIdentifier(text: string, { start, end }: Span, nearness: Nearness): boolean {
   const word = text.slice(start, end);
   const after = text.slice(end, end + 14);
   if (timeOrAmount.test(after) || unit.test(after) || amount.test(word)) return false;
   if (currency.test(text.slice(Math.max(0, start - 2), start))) return false;
   const date = dateAt(text, start);
   if (date && !date.isCompact && date.parts === "full") return false;
-  const characters = word.replace(/[^a-z0-9]/g, "");
-  if (nearness === "direct") return characters.length >= rule.minDirect && !(date && date.parts !== "full");
-  const isYear = /^(?:19|20)\d\d$/.test(word);
-  return characters.replace(/[a-z]/g, "").length >= rule.minNear && !isYear && !(date && !date.isCompact);
+  if (nearness === "direct") return !(date && date.parts !== "full");
+  return !/^(?:19|20)\d\d$/.test(word) && !(date && !date.isCompact);
 }
 
-const isLetterOrDigit = (unit: number) => (unit >= 97 && unit <= 122) || (unit >= 48 && unit <= 57);
+const isLetterOrDigit = (unit: number) => (unit >= 97 && unit <= 122) || isDigit(unit);
 /** A letter, a digit, or one of `_/.-`. */
 const isOfId = (unit: number) => isLetterOrDigit(unit) || unit === 95 || (unit >= 45 && unit <= 47);

@@ -35,7 +35,10 @@ const REACH = 80;
 /** Whether any of `labels` is near a value at all: a cheap test before the expensive one. */
 export function isWithinReach(labels: readonly Span[], { start, end }: Span): boolean {
   const index = lastEndingBefore(labels, start);
-  const last = labels[index];
-  const next = labels[index + 1];
+  return isBesideOne(labels[index], labels[index + 1], { start, end });
+}
+
+/** The same, of the label before a value and the one behind it. */
+export function isBesideOne(last: Span | undefined, next: Span | undefined, { start, end }: Span): boolean {
   return (last !== undefined && start - last.end <= REACH) || (next !== undefined && next.start - end <= REACH);
 }

@@ -12,8 +12,8 @@ const MAX_HITS = 1_000;
 const WIDE_HITS = MIN_FUSED; // a search for more keeps the store busy: one of a tenant at a time
 
 /**
- * Hits of the documents' current versions, and what is shown of these documents. `isShort`: further hits were not searched,
- * and there are fewer than were wanted.
+ * Hits of the documents' current versions, and what is shown of these documents. `isShort`: there are fewer than were
+ * wanted, and there may be others among what was not searched.
  */
 export type CurrentHits = {
   hits: Hit[];

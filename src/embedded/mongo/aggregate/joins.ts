@@ -17,7 +17,7 @@ type Join = (documents: Documents, operand: unknown, others: Others, unwind?: Na
 
 /** Every stage that reads other collections. */
 export const joinStages: Readonly<Record<string, Join>> = { $lookup: lookUp, $unionWith: unionWith };
-/** Those that may stand behind one of these, where all is BSON. What a limit leaves is read at once, as a search's documents are. */
+/** Those that may stand behind one of these, where all is BSON. A search before a `$limit` reads what that leaves, at once. */
 const lateStages: Readonly<Record<string, Join>> = {
   ...joinStages,
   $limit: (documents, operand) => [...limit(operand)(documents)].values(),
@@ -63,7 +63,10 @@ function lookUp(documents: Documents, operand: unknown, others: Others, unwind?:
 
 const lookupShape = { from: "text", localField: "text", foreignField: "text", as: "text", pipeline: "array" } as const;
 
-/** How an array is unwound that is added under this name. https://www.mongodb.com/docs/manual/reference/operator/aggregation/unwind/ */
+/**
+ * How an array is unwound that is added under this name.
+ * https://www.mongodb.com/docs/manual/reference/operator/aggregation/unwind/
+ */
 function unwound(as: string, [, operand]: NamedStage) {
   const given = isDocument(operand) ? operand : { path: operand };
   const { path, preserveNullAndEmptyArrays: isKept = false } = readFields("$unwind", given, unwindShape);

@@ -36,7 +36,7 @@ export function runPipeline(
   });
 }
 
-/** A search's documents are those of the moment, so all are read at once; unless it `isLazy`, and only the first are read at all. */
+/** What stages give that read no other collection. A search reads all at once, as it is now; if `isLazy`, a `$limit` does. */
 function runStages(
   collection: Collection | undefined,
   stages: readonly NamedStage[],

@@ -24,7 +24,6 @@ const MAX_MONTH = 13;
 /** What may link a month with the number after it: "March the 15th", "marzo de 1985". */
 const linkBefore = /(?:\.? the| del?| do| of)$/;
 const MAX_LINK = 5;
-const linkEnds: ReadonlySet<string | undefined> = new Set("elof");
 
 /** The date in a folded text that begins with the digits at `at`, or the month's name right before them, if there is one. */
 export function dateAt(text: string, at: number): FoundDate | undefined {
@@ -88,7 +87,7 @@ function dateFromMonth(text: string, at: number): FoundDate | undefined {
 function monthBefore(text: string, at: number): number | undefined {
   let end = at;
   while (at - end < MAX_MONTH_GAP && " .,/'-".includes(text[end - 1] ?? "\n")) end -= 1;
-  const link = linkEnds.has(text[end - 1]) ? linkBefore.exec(text.slice(Math.max(0, end - MAX_LINK), end)) : null;
+  const link = linkBefore.exec(text.slice(Math.max(0, end - MAX_LINK), end));
   if (link) end -= link[0].length;
   let start = end;
   while (end - start <= MAX_MONTH && isLetter(text.charCodeAt(start - 1))) start -= 1;

@@ -23,7 +23,6 @@ const fillers =
 const onlyFillers = new RegExp(`^[^a-z0-9]*(?:(?:${fillers})(?:[^a-z0-9]+|$))*$`);
 const afterFillers =
   /^ ?[("'[/:=-]{0,3} ?(?:(?:is|was|as|being|the|my|his|her|their|your|our|a|an|for|of|to|be|listed|patient|patient's|client's|s|'|number|valid|real|full) ?){0,5}["'(]?$/;
-const mayEndSentence = /[.!?;\n]/;
 const sentenceEnd = /[.!?;](?=\s)|\n\s*\n/;
 /** A label with a value of its own right after it does not name the one before it. */
 const ownValue = /^[\s"')]*(?:(?:number|no|num|nr|id)[\s.]*)?(?:[:=#]|is |was |\d)/;
@@ -74,22 +73,14 @@ function nearnessBefore(text: string, { label, other, span }: Pair): Nearness | 
   const gap = between.includes("<") ? between.replace(tag, " ") : between;
   if (onlyFillers.test(gap)) return "direct";
   if (gap.length <= AFTER_SENTENCE) return wordsIn(gap) > MAX_WORDS_BEFORE ? undefined : "near";
-  const sentence = mayEndSentence.test(gap) ? gap.split(sentenceEnd).at(-1) : undefined;
-  const isOfSentence = sentence === undefined || sentence.length === gap.length || sentence.length <= AFTER_SENTENCE;
+  const sentence = gap.split(sentenceEnd).at(-1) ?? "";
+  const isOfSentence = sentence.length === gap.length || sentence.length <= AFTER_SENTENCE;
   return isOfSentence && wordsIn(gap) <= MAX_WORDS_BEFORE ? "near" : undefined;
 }
 
 function wordsIn(text: string): number {
-  let [words, isInWord] = [0, false];
-  for (let at = 0; at < text.length; at += 1) {
-    const wasInWord = isInWord;
-    isInWord = isLetter(text.charCodeAt(at));
-    if (isInWord && !wasInWord) words += 1;
-  }
-  return words;
+  return text.length <= 2 * MAX_WORDS_BEFORE ? 0 : (text.match(/[a-z]+/g)?.length ?? 0);
 }
-
-const isLetter = (unit: number) => unit >= 97 && unit <= 122;
 
 function nearnessAfter(text: string, { label, other, span }: Pair): Nearness | undefined {
   if (!afterFillers.test(text.slice(span.end, label.start))) return undefined;

@@ -224,7 +224,7 @@ const joins: Case[] = [
     { _id: 1, by: "ann", singer: { _id: "ann", age: 40, town: "Ulm" } },
     { _id: 2, by: "bob", singer: { _id: "bob", age: 50 } },
   ]),
-  unwound("$unwind keeps the others where it is told to", { path: "$singer", preserveNullAndEmptyArrays: true }, [
+  unwound("$unwind keeps the others where that is asked for", { path: "$singer", preserveNullAndEmptyArrays: true }, [
     { _id: 1, by: "ann", singer: { _id: "ann", age: 40, town: "Ulm" } },
     { _id: 2, by: "bob", singer: { _id: "bob", age: 50 } },
     { _id: 3, by: "nobody" },

@@ -8,6 +8,7 @@ import { type Child, pin, startChild } from "./children.ts";
 import { format, type Measured } from "./goals.ts";
 import { median, percentile, runConcurrently, runOpenLoop } from "./measure.ts";
 import { cpuMsOf } from "./process-usage.ts";
+import { prompt } from "./prompt.ts";
 import { openStack } from "./stack.ts";
 
 const rounds = 5;
@@ -23,7 +24,6 @@ const wordsAStream = 512;
 const steady = { perSecond: 200, seconds: 4 };
 const START_TIMEOUT_MS = 20_000;
 
-export const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
 export const endlessPrompt = `${prompt} Without end, without a pause.`;
 const arms = ["direct", "proxy", "product", "peer"] as const;
 type Arm = (typeof arms)[number];

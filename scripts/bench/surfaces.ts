@@ -1,9 +1,10 @@
 import { Agent, request } from "undici";
 import { pin, startChild } from "./children.ts";
-import { endlessPrompt, prompt } from "./gateway.ts";
+import { endlessPrompt } from "./gateway.ts";
 import { format, type Measured } from "./goals.ts";
 import { median, runConcurrently } from "./measure.ts";
 import { threadsMsOf } from "./process-usage.ts";
+import { prompt } from "./prompt.ts";
 import { openStack } from "./stack.ts";
 
 /**

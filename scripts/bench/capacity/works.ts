@@ -1,10 +1,10 @@
 import { Agent, request } from "undici";
+import { prompt } from "../prompt.ts";
 import type { Stack } from "../stack.ts";
 import { queryText } from "../time-queries.ts";
 import { documentCharacters, type Kind, searchedChunks, workflowSteps } from "./demand.ts";
 import { makeText } from "./texts.ts";
 
-const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
 /** Documents that are searched; their titles have numbers below this. */
 const titles = searchedChunks / 20;
 const END_TIMEOUT_MS = 60_000;

@@ -1,10 +1,6 @@
 import { Agent, request } from "undici";
 import { percentile, runConcurrently, runOpenLoop } from "../measure.ts";
-
-/**
- * The load of the chat bench. It is a process of its own, so that it has a core and flags of its own: a collection of its
- * garbage delays the calls that are in flight.
- */
+import { prompt } from "../prompt.ts";
 
 /** Chats to send: at Poisson times of a seed, or `total` of them with `atOnce` in flight. */
 export type ChatLoad = {
@@ -17,7 +13,10 @@ export type ChatLoad = {
 /** Latencies in ms, of an open load, and calls a second. */
 export type ChatLoadResult = { p50: number; p99: number; perSecond: number };
 
-const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
+/**
+ * The load of the chat bench. It is a process of its own, so that it has a core and flags of its own: a collection of its
+ * garbage delays the calls that are in flight.
+ */
 const dispatcher = new Agent({ connections: 256 });
 
 /** One chat; the time to the whole answer, or to the first bytes of a stream, in ms. */

@@ -12,6 +12,8 @@ import type { StopReason } from "./verdict.ts";
 const MAX_HEARTBEAT_MS = 1_500;
 /** Progress is written at most once in this time, in ms; the stage's first and last always are. */
 const PROGRESS_EVERY_MS = 250;
+/** A job that still runs after this time, in ms, is announced to those who follow it. */
+const ANNOUNCE_AFTER_MS = 150;
 
 /** The reason of the signal that stops the work: a cancelled job is over, any other may continue elsewhere. */
 const abortReasons: Record<StopReason, () => AppError> = {
@@ -74,6 +76,7 @@ export function holdLease(
   };
   const heartbeat = setInterval(() => void beat(), Math.min(deps.leaseMs / 3, MAX_HEARTBEAT_MS));
   const timeout = setTimeout(() => stop("timeout"), timeoutMs);
+  const announcement = setTimeout(() => claims.announce(record), ANNOUNCE_AFTER_MS);
   deps.running.set(record._id, stop);
   if (record.cancelRequestedAt) stop("cancelled");
 
@@ -108,6 +111,7 @@ export function holdLease(
     release() {
       clearInterval(heartbeat);
       clearTimeout(timeout);
+      clearTimeout(announcement);
       deps.running.delete(record._id);
     },
   };

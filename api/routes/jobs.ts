@@ -56,7 +56,8 @@ export const jobRoutes = [
   routes.get("/jobs/:id/events", {
     summary: "Follow a job by server-sent events",
     description:
-      "Events `progress`, `step` and, at last, `end` with the job as `GET /jobs/:id` shows it. Send `Last-Event-ID` to resume after an interruption.",
+      "Events `progress` (also when only the status has changed), `step` and, at last, `end` with the job as `GET /jobs/:id` " +
+      "shows it. Send `Last-Event-ID` to resume after an interruption.",
     isWatch: true,
     params,
     headers: { "Last-Event-ID": "Number of the last event that was received; the stream resumes after it" },

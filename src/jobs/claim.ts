@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { UpdateFilter } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import type { HeldJob, JobStore } from "../store/job-store.ts";
@@ -12,6 +13,9 @@ export const CHECK_QUEUED_AFTER_MS = 10_000;
 /** A resumed job that reconcile finds this old is looked for in BullMQ, in ms. */
 const CHECK_RESUMED_AFTER_MS = 2_000;
 
+/** What a run counts that is no attempt. */
+const unused = { attempts: -1 } as const;
+
 /** What the record of a job says once it has ended. */
 export function endedNow() {
   const now = new Date();
@@ -20,13 +24,14 @@ export function endedNow() {
 
 export type Lease = { jobId: string; token: string };
 type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
+type Change = Pick<UpdateFilter<JobRecord>, "$set" | "$unset">;
 export type Claims = ReturnType<typeof makeClaims>;
 
 /**
  * The compare-and-sets that decide who runs a job and what becomes of it. `leaseMs`: silence after which it is lost;
  * `notify`: called with a job that has changed for those who follow it. Only the holder of the lease may change
  * a job that runs: all changes resolve with what it does not know of the record, or null when another holds it or the job
- * has ended.
+ * has ended. Each change of the state is an event of its own.
  */
 export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPlace) => void = () => undefined) {
   const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
@@ -44,10 +49,10 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
         $inc: { lastEventId: 1 },
       }),
     );
-  const giveBack = (lease: Lease, { $set, $unset }: Pick<Parameters<JobStore["change"]>[1], "$set" | "$unset">) =>
+  const giveBack = (lease: Lease, { $set, $unset }: Change, counter: { attempts: -1 } | { failures: 1 }) =>
     store.changeHeld(running(lease), {
       $set: { ...$set, updatedAt: new Date() },
-      $inc: { attempts: -1 },
+      $inc: { ...counter, lastEventId: 1 },
       $unset: { ...$unset, lease: "" },
     });
   return {
@@ -57,11 +62,13 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
       const record = await store.take(jobId, now, {
         $set: { status: "running", lease: { workerId, token, expiresAt }, updatedAt: now, checkAt: expiresAt },
         $min: { startedAt: now },
-        $inc: { attempts: 1 },
+        $inc: { attempts: 1, lastEventId: 1 },
         $unset: { notBefore: "" },
       });
       return record && { record, lease: { jobId, token } };
     },
+    /** Announces a job that runs; a claim is not announced, since most jobs end sooner than a follower would read of it. */
+    announce: notify,
     heartbeat(lease: Lease) {
       const expiresAt = leaseEnd();
       return store.changeHeld(running(lease), { $set: { "lease.expiresAt": expiresAt, checkAt: expiresAt } });
@@ -80,34 +87,28 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
     /** Gives the job back after a failed attempt, to run again not before `notBefore`. */
     retry(lease: Lease, notBefore: Date, error: ErrorView) {
       const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
-      return announced(
-        store.changeHeld(running(lease), {
-          $set: { status: "queued", notBefore, error, updatedAt: new Date(), checkAt },
-          $inc: { failures: 1 },
-          $unset: { lease: "" },
-        }),
-      );
+      const $set = { status: "queued" as const, notBefore, error, checkAt };
+      return announced(giveBack(lease, { $set }, { failures: 1 }));
     },
     /** Gives the job back to be run again from `notBefore` on; the run is no attempt. */
     reschedule(lease: Lease, notBefore: Date) {
       const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
-      return giveBack(lease, { $set: { status: "awaiting", notBefore, checkAt } });
+      return giveBack(lease, { $set: { status: "awaiting", notBefore, checkAt } }, unused);
     },
     /** Gives the job back until it is resumed; the run is no attempt. */
-    suspend: (lease: Lease) => announced(giveBack(lease, { $set: { status: "awaiting" }, $unset: { checkAt: "" } })),
+    suspend: (lease: Lease) =>
+      announced(giveBack(lease, { $set: { status: "awaiting" }, $unset: { checkAt: "" } }, unused)),
     /** Makes a suspended job one that waits for a worker; null when it is not suspended. */
     resume(jobId: string) {
       const checkAt = new Date(Date.now() + CHECK_RESUMED_AFTER_MS);
-      const change = store.change(
-        { jobId, from: ["awaiting"] },
-        { $set: { status: "queued", updatedAt: new Date(), checkAt }, $unset: { notBefore: "" } },
-      );
-      return announced(change);
+      const $set = { status: "queued" as const, updatedAt: new Date(), checkAt };
+      const change = { $set, $inc: { lastEventId: 1 }, $unset: { notBefore: "" as const } };
+      return announced(store.change({ jobId, from: ["awaiting"] }, change));
     },
     /** Notes that a holder was alive although another one took its job: the job did not end its process. */
     overtaken: (jobId: string) =>
       store.change({ jobId, from: ["queued", "running", "awaiting"] }, { $inc: { overtaken: 1 } }),
     /** Gives the job back unharmed, as at shutdown. */
-    release: (lease: Lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }),
+    release: (lease: Lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }, unused),
   };
 }

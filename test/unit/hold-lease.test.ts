@@ -41,7 +41,7 @@ describe("the lease of a job that runs", () => {
     const lease: Lease = { jobId: record._id, token: "t" };
     const running: RunningJobs = new Map();
     const written: unknown[] = [];
-    const store = { answer: async (): Promise<JobRecord | null> => record, beats: 0 };
+    const store = { answer: async (): Promise<JobRecord | null> => record, beats: 0, announced: 0 };
     const write = (of: Lease, ...what: unknown[]) => {
       expect(of).to.equal(lease);
       written.push(what.length === 1 ? what[0] : what);
@@ -55,6 +55,10 @@ describe("the lease of a job that runs", () => {
       },
       progress: write,
       step: write,
+      announce(of: JobRecord) {
+        expect(of).to.equal(record);
+        store.announced += 1;
+      },
     };
     const logger = makeLogger({ level: "silent", name: "test" });
     const deps = { platform: { jobs: { claims }, logger }, running, leaseMs: ms } as unknown as ShellDeps; // all that it uses
@@ -82,6 +86,15 @@ describe("the lease of a job that runs", () => {
     }
     await pass(timeoutMs);
     expect([short.store.beats, long.store.beats, short.held.stopReason()]).to.deep.equal([6, 4, undefined]);
+  });
+
+  it("is announced once for a job that does not end in a moment", async () => {
+    const [short, long] = [hold(), hold()];
+    await pass(100);
+    short.held.release();
+    await pass(timeoutMs - 200);
+    expect([short.store.announced, long.store.announced]).to.deep.equal([0, 1]);
+    long.held.release();
   });
 
   it("ends the work for the first reason to stop, which says whether the job may be run again", () => {

@@ -27,17 +27,17 @@ const ended = {
   finishedAt: at(1_000),
   updatedAt: at(1_000),
   expireAt: at(1_000 + 30 * 86_400_000),
-  lastEventId: 8,
+  lastEventId: 9,
 };
 const changes: Record<string, Change> = {
   "reports progress": {
     change: (claims, lease) => claims.progress(lease, { stage: "half", done: 1, total: 2 }),
-    becomes: { progress: { stage: "half", done: 1, total: 2 }, updatedAt: at(1_000), lastEventId: 8 },
+    becomes: { progress: { stage: "half", done: 1, total: 2 }, updatedAt: at(1_000), lastEventId: 9 },
     isAnnounced: true,
   },
   "adds a step": {
     change: (claims, lease) => claims.step(lease, { n: 1 }),
-    becomes: { steps: [{ id: 8, data: { n: 1 } }], updatedAt: at(1_000), lastEventId: 8 },
+    becomes: { steps: [{ id: 9, data: { n: 1 } }], updatedAt: at(1_000), lastEventId: 9 },
     isAnnounced: true,
   },
   "completes it": {
@@ -71,6 +71,7 @@ const changes: Record<string, Change> = {
       error,
       failures: 2,
       updatedAt: at(1_000),
+      lastEventId: 9,
     },
     isAnnounced: true,
   },
@@ -83,17 +84,32 @@ const changes: Record<string, Change> = {
       checkAt: at(15_000),
       attempts: 1,
       updatedAt: at(1_000),
+      lastEventId: 9,
     },
     isAnnounced: false,
   },
   "suspends it": {
     change: (claims, lease) => claims.suspend(lease),
-    becomes: { status: "awaiting", lease: undefined, checkAt: undefined, attempts: 1, updatedAt: at(1_000) },
+    becomes: {
+      status: "awaiting",
+      lease: undefined,
+      checkAt: undefined,
+      attempts: 1,
+      updatedAt: at(1_000),
+      lastEventId: 9,
+    },
     isAnnounced: true,
   },
   "releases it": {
     change: (claims, lease) => claims.release(lease),
-    becomes: { status: "queued", lease: undefined, checkAt: at(1_000), attempts: 1, updatedAt: at(1_000) },
+    becomes: {
+      status: "queued",
+      lease: undefined,
+      checkAt: at(1_000),
+      attempts: 1,
+      updatedAt: at(1_000),
+      lastEventId: 9,
+    },
     isAnnounced: false,
   },
 };
@@ -142,6 +158,7 @@ describe("the claims of jobs", () => {
       updatedAt: at(1),
       checkAt: at(1 + LEASE_MS),
       notBefore: undefined,
+      lastEventId: 8,
     };
     expect(record).to.deep.equal(defined(running));
     expect(await stored(job._id)).to.deep.equal(record);
@@ -201,6 +218,7 @@ describe("the claims of jobs", () => {
       notBefore: undefined,
       updatedAt: at(1_000),
       checkAt: at(3_000),
+      lastEventId: 10,
     };
     expect(await claims.resume(job._id)).to.deep.equal(defined(resumed));
     expect(announced).to.deep.equal([job._id]);

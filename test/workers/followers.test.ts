@@ -3,7 +3,9 @@ import { followJob } from "../../src/jobs/follow.ts";
 import { makeFollowTenant } from "../../src/jobs/follow-tenant.ts";
 import type { JobEvent } from "../../src/jobs/job-view.ts";
 import { shareReads } from "../../src/share-reads.ts";
-import { makeClient } from "../support/http-client.ts";
+import { startWorkers } from "../../workers/start-workers.ts";
+import { makeClient, valueAt } from "../support/http-client.ts";
+import { makeScriptedJobs } from "../support/scripted-queue.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
@@ -106,5 +108,54 @@ describe("followers of jobs", () => {
     expect(idsAndParts(await next(late ? [late] : []))).to.deep.equal([[[jobId], true]]);
     leave.abort();
     expect((await next(followers)).every(({ done }) => done)).to.equal(true);
+  });
+});
+
+describe("followers of a job that waits for its worker", function () {
+  this.timeout(30_000);
+  const scripted = makeScriptedJobs();
+  let test: TestPlatform;
+  before(async () => {
+    test = await startPlatform({ workers: false, extra: [scripted.work] });
+  });
+  after(() => test.close());
+
+  it("see that it runs before it reports anything", async () => {
+    const client = makeClient({ url: test.url, key: test.keys.member });
+    const mayEnd = Promise.withResolvers<void>();
+    const { _id: jobId } = await scripted.submit(test.platform, await tenantOf(test), async () => {
+      await mayEnd.promise;
+      return {};
+    });
+    const leave = new AbortController();
+    const { signal } = leave;
+    const [one, all] = await Promise.all([
+      client.events("GET", `/jobs/${jobId}/events`, { signal }),
+      client.events("GET", "/jobs/events", { signal }),
+    ]);
+    /** The state in the next event, and the number of that event. */
+    const next = async ({ events }: typeof one) => {
+      const { value } = await events.next();
+      return { status: valueAt(value?.data, "status"), id: Number(value?.id) };
+    };
+    const seen = [await next(one)];
+    expect(seen[0]?.status).to.equal("queued");
+    const workers = await startWorkers(test.platform, {
+      extra: [scripted.work],
+      queues: ["scripted"],
+      concurrencyFactor: 1,
+      shutdownGraceMs: 0,
+    });
+    try {
+      seen.push(await next(one));
+      expect([seen[1]?.status, (await next(all)).status]).to.deep.equal(["running", "running"]);
+      mayEnd.resolve();
+      while (seen.at(-1)?.status !== "completed") seen.push(await next(one));
+    } finally {
+      leave.abort();
+      await workers.close();
+    }
+    const ids = seen.map(({ id }) => id);
+    expect(ids, "each event once, in order").to.deep.equal([...new Set(ids)].sort((a, b) => a - b));
   });
 });

@@ -13,8 +13,8 @@ export const CHECK_QUEUED_AFTER_MS = 10_000;
 /** A resumed job that reconcile finds this old is looked for in BullMQ, in ms. */
 const CHECK_RESUMED_AFTER_MS = 2_000;
 
-/** What a run counts that is no attempt. */
-const unused = { attempts: -1 } as const;
+/** A run that is no attempt: takes back what its claim has counted. */
+const noAttempt = { attempts: -1 } as const;
 
 /** What the record of a job says once it has ended. */
 export function endedNow() {
@@ -93,11 +93,11 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
     /** Gives the job back to be run again from `notBefore` on; the run is no attempt. */
     reschedule(lease: Lease, notBefore: Date) {
       const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
-      return giveBack(lease, { $set: { status: "awaiting", notBefore, checkAt } }, unused);
+      return giveBack(lease, { $set: { status: "awaiting", notBefore, checkAt } }, noAttempt);
     },
     /** Gives the job back until it is resumed; the run is no attempt. */
     suspend: (lease: Lease) =>
-      announced(giveBack(lease, { $set: { status: "awaiting" }, $unset: { checkAt: "" } }, unused)),
+      announced(giveBack(lease, { $set: { status: "awaiting" }, $unset: { checkAt: "" } }, noAttempt)),
     /** Makes a suspended job one that waits for a worker; null when it is not suspended. */
     resume(jobId: string) {
       const checkAt = new Date(Date.now() + CHECK_RESUMED_AFTER_MS);
@@ -109,6 +109,6 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
     overtaken: (jobId: string) =>
       store.change({ jobId, from: ["queued", "running", "awaiting"] }, { $inc: { overtaken: 1 } }),
     /** Gives the job back unharmed, as at shutdown. */
-    release: (lease: Lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }, unused),
+    release: (lease: Lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }, noAttempt),
   };
 }

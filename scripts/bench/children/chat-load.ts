@@ -13,10 +13,6 @@ export type ChatLoad = {
 /** Latencies in ms, of an open load, and calls a second. */
 export type ChatLoadResult = { p50: number; p99: number; perSecond: number };
 
-/**
- * The load of the chat bench. It is a process of its own, so that it has a core and flags of its own: a collection of its
- * garbage delays the calls that are in flight.
- */
 const dispatcher = new Agent({ connections: 256 });
 
 /** One chat; the time to the whole answer, or to the first bytes of a stream, in ms. */
@@ -41,6 +37,10 @@ async function callOnce({ url, headers, isStream }: ChatLoad): Promise<number> {
   return firstMs;
 }
 
+/**
+ * The load of the chat bench. It is a process of its own, so that it has a core and flags of its own: a collection of its
+ * garbage delays the calls that are in flight.
+ */
 async function run(load: ChatLoad): Promise<ChatLoadResult> {
   const { calls } = load;
   const call = () => callOnce(load);

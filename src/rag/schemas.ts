@@ -114,6 +114,24 @@ export type DocumentChange = z.output<typeof documentChangeSchema>;
 
 const duplicateOf = idSchema("document").describe("An earlier document of the same content");
 
+/** What a warning of a document is about. */
+export const documentWarningCodes = [
+  "pages_without_text",
+  "unreadable_fonts",
+  "parts_left_out",
+  "charset_uncertain",
+  "text_left_out",
+  "read_by_ocr",
+] as const;
+
+/** Something of its source that a document does not hold, or may hold wrongly. */
+export const documentWarningSchema = z.object({
+  code: z.enum(documentWarningCodes),
+  message: z.string().describe("A sentence for a person: what is missing or uncertain, and how much of it"),
+  pages: z.array(z.int()).max(100).optional().describe("The pages that it is about, from 1; the first 100 of them"),
+});
+export type DocumentWarning = z.output<typeof documentWarningSchema>;
+
 export const ingestResultSchema = z.object({
   documentId: idSchema("document"),
   chunks: z.number().int().describe("Chunks that the document was split into"),

@@ -1,5 +1,5 @@
 import { AppError } from "../../errors.ts";
-import type { SourceType } from "../schemas.ts";
+import type { DocumentWarning, SourceType } from "../schemas.ts";
 
 /** Consecutive text of a document under one heading, or on one page. */
 export type Section = {
@@ -14,7 +14,13 @@ export type Section = {
 const MAX_LEVEL = 8;
 const MAX_HEADING = 200; // characters
 
-export type ParsedDocument = { type: SourceType; title?: string; sections: Section[] };
+export type ParsedDocument = {
+  type: SourceType;
+  title?: string;
+  sections: Section[];
+  /** What of the source the sections do not hold. */
+  warnings?: DocumentWarning[];
+};
 
 /** The error of a source that cannot be read as a document; `reason` is shown to the caller. */
 export function unreadable(reason: string, cause?: unknown): AppError {

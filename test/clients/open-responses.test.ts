@@ -120,7 +120,11 @@ const cases: Record<string, Case> = {
     },
     said: { pieces: ['{"town":', '"Graz"}'] },
     sent: ["town"],
-    check: (response) => expect(JSON.parse(textOf(response))).to.deep.equal({ town: "Graz" }),
+    check: (response, { isOffline }) => {
+      const place = JSON.parse(textOf(response)) as { town: string };
+      expect(place).to.have.all.keys("town");
+      expect(place.town).to.match(isOffline ? /The town is Graz\.$/ : /^Graz$/);
+    },
   },
   "some of its tools": {
     body: {

@@ -8,6 +8,7 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from "../../src/gateway/providers/provider.ts";
+import { cpuTimeOf } from "../support/cpu-time.ts";
 import { pictureOf } from "../support/media.ts";
 
 const passages = `The pump moves water through the engine.
@@ -122,36 +123,20 @@ describe("the offline model's JSON", () => {
     const responseFormat = { type: "json_schema" as const, json_schema: { name: "answer", schema } };
     return JSON.parse(ask(messages, { responseFormat }).text) as unknown;
   };
-  const pump = [
-    system(
-      "<instructions>The town is Rome.</instructions>\nThe pump's name is P-100. It weighs 1,040.5 kg and is blue.",
-    ),
-    user(
-      "Describe it. Town: Graz\nThe parts are rotor, shaft and seal. It was serviced on 2026-02-03 by eva@example.org.",
-    ),
-  ];
-
-  it("has what the conversation says of each field", () => {
+  it("has the answer as its texts", () => {
     const properties = {
-      name: { type: "string" },
-      weight: { type: "number", description: "How many kg it weighs" },
-      town: { anyOf: [{ type: "null" }, { type: "string" }] },
-      colour: { enum: ["red", "blue"] },
-      parts: { type: "array", items: { type: "string" } },
-      service: { $ref: "#/$defs/service" },
+      answer: { anyOf: [{ type: "null" }, { type: "string" }] },
+      source: { $ref: "#/$defs/source" },
     };
-    const service = { type: "object", properties: { date: { format: "date" }, mechanic: { format: "email" } } };
-    expect(read({ type: "object", properties, $defs: { service } }, pump)).to.deep.equal({
-      name: "P-100",
-      weight: 1_040.5,
-      town: "Graz",
-      colour: "blue",
-      parts: ["rotor", "shaft", "seal"],
-      service: { date: "2026-02-03", mechanic: "eva@example.org" },
+    const source = { type: "object", properties: { date: { format: "date" }, page: { type: "integer" } } };
+    const messages = [system(passages), user("How long do bearings last?")];
+    expect(read({ type: "object", properties, $defs: { source } }, messages)).to.deep.equal({
+      answer: "Bearings of the pump last about 4,000 hours.",
+      source: { date: "1970-01-01", page: 0 },
     });
   });
 
-  it("keeps to the schema where the conversation says nothing", () => {
+  it("is the smallest value that the schema allows", () => {
     const properties = {
       count: { type: "integer", minimum: 3, maximum: 5 },
       when: { type: "string", format: "date-time" },
@@ -163,7 +148,8 @@ describe("the offline model's JSON", () => {
       nothing: { type: "null" },
     };
     const schema = { type: "object", properties, required: [...Object.keys(properties), "free"] };
-    expect(read(schema, [user("Hello there")])).to.deep.equal({
+    const hello = [system("Hello there, and welcome."), user("Hello there?")];
+    expect(read(schema, hello)).to.deep.equal({
       count: 3,
       when: "1970-01-01T00:00:00Z",
       kind: "pump",
@@ -172,7 +158,7 @@ describe("the offline model's JSON", () => {
       code: "Hello ",
       open: false,
       nothing: null,
-      free: "Hello there",
+      free: "Hello there, and welcome.",
     });
   });
 
@@ -194,9 +180,37 @@ describe("the offline model's JSON", () => {
       { type: "array", items: { $ref: "#" }, minItems: 1_000_000 },
       { type: "object", properties: many(1_500, { type: "string", format: "email" }) },
       { enum: Array.from({ length: 4_000 }, (_, n) => `x${n}`) },
+      { type: "object", properties: many(1_500, { const: "x".repeat(100_000) }) },
+      levels(1_000, (references) => ({ allOf: references })),
+      levels(1_000, (references) => ({ anyOf: references })),
+      levels(1_000, (references) => ({ type: "object", properties: { ...references } })),
+      levels(1_000, (references) => ({ type: "array", minItems: 1_000, items: references[0] })),
+      wide(1_000),
     ];
-    for (const schema of schemas) expect(() => read(schema, [text])).not.to.throw();
+    for (const schema of schemas) {
+      expect(cpuTimeOf(() => read(schema, [user("Hello")]))).to.be.below(100);
+    }
+    expect(() => read({ type: "object", properties: many(1_500, { type: "string" }) }, [text])).not.to.throw();
   });
+
+  /** Five levels of schemas, each with `count` references to the next. */
+  const levels = (count: number, refer: (references: object[]) => object) => {
+    const references = (level: number) => Array.from({ length: count }, () => ({ $ref: `#/$defs/l${level}` }));
+    const inner = [1, 2, 3, 4].map((level) => [`l${level}`, refer(references(level + 1))] as const);
+    const $defs = Object.fromEntries([...inner, ["l5", { type: "object", properties: { a: { type: "string" } } }]]);
+    return { ...refer(references(1)), $defs };
+  };
+
+  /** Many schemas that each take over the many properties of one. */
+  const wide = (count: number) => {
+    const names = Array.from({ length: count }, (_, n) => `n${n}`);
+    const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+    const copies = names.map((name) => [name, { allOf: [{ $ref: "#/$defs/all" }] }] as const);
+    return {
+      allOf: names.map((name) => ({ $ref: `#/$defs/${name}` })),
+      $defs: { all: { properties }, ...Object.fromEntries(copies) },
+    };
+  };
 });
 
 describe("the offline model's work on long conversations", () => {

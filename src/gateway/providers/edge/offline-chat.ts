@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type Message, type ToolCall, textOf } from "../../messages.ts";
 import type { CompletionRequest, CompletionResult, StreamPart, ToolDefinition } from "../provider.ts";
-import { fillSchema } from "./offline-json.ts";
+import { minimalValue } from "./offline-json.ts";
 import { isHead, marksOf } from "./offline-marks.ts";
 import { describePictures } from "./offline-pictures.ts";
 import { contentWords, cutText, rankSentences, toSentences } from "./offline-rank.ts";
@@ -60,9 +60,7 @@ function* toText(
   const text = pictures === "" ? answer : isOwn(answer) ? pictures : `${pictures} ${answer}`;
   if (format === undefined) return text;
   if (format.type === "json_object") return JSON.stringify({ answer: text });
-  const said = messages.filter(({ content }) => content.length > 0).map(({ content }) => textOf(content));
-  const context = [...said, pictures].join("\n").replace(instructions, "");
-  return JSON.stringify(fillSchema(format.json_schema.schema, context));
+  return JSON.stringify(minimalValue(format.json_schema.schema, text));
 }
 
 function cutAtStop(text: string, stop: readonly string[] = []): string {

@@ -38,6 +38,22 @@ const MAX_REFUSED_BYTES = 16 << 10;
 /** Largest body of a widget key, in bytes: anybody can send one. */
 const MAX_WIDGET_BYTES = 64 << 10;
 
+/** Makes the function that names a request's client; it warns once if a proxy forwards requests and none is trusted. */
+function makeClientOf({ config, logger }: Pick<Platform, "config" | "logger">): (ctx: ApiContext) => string {
+  const { trustedProxies } = config.http;
+  const findClient = makeClientAddress(trustedProxies);
+  let isWarned = trustedProxies.length > 0;
+  return (ctx) => {
+    const forwardedFor = ctx.get("x-forwarded-for");
+    if (!isWarned && forwardedFor !== "") {
+      isWarned = true;
+      const why = "limits by address count everybody behind the proxy as one client";
+      logger.warn(`a request has X-Forwarded-For, but TRUSTED_PROXIES is not set: ${why}`);
+    }
+    return findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor });
+  };
+}
+
 /**
  * Serves the declared routes. Those with fixed paths must be declared before those with parameters that they would match.
  * A fixed path is looked up; only for the others the router tries one pattern after the other.
@@ -66,9 +82,7 @@ export function mountRoutes(
     hasOthers: presence.hasOthers,
   });
   const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART, takeUpload });
-  const findClient = makeClientAddress(platform.config.http.trustedProxies);
-  const clientOf = (ctx: ApiContext) =>
-    findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor: ctx.get("x-forwarded-for") });
+  const clientOf = makeClientOf(platform);
   for (const route of routes) {
     const serve = serveRoute(platform, route, { ...deps, budget, presence, clientOf });
     router[route.method](route.path, serve);

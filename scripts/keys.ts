@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { AppError, ConfigError } from "../src/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import { type Role, roles } from "../src/store/key-store.ts";
+import { isTokenSubject } from "../src/tenancy/access-tokens.ts";
 import { toApiKeyView } from "../src/tenancy/api-keys.ts";
 import { type Api, ApiRejection, keyOption, openApi, urlOption } from "./cli/api.ts";
 import { withStore } from "./cli/open-store.ts";
@@ -9,7 +10,7 @@ import { withStore } from "./cli/open-store.ts";
 const LISTED = 200;
 
 type Target = { tenant?: string; url: string; key?: string };
-type InTenant = { platform: Platform; tenantId: string; tenant: string };
+type InTenant = { platform: Platform; tenantId: string; tenant: string; isNew: boolean };
 
 /**
  * `npm run keys`: makes, lists and revokes API keys, sets budgets, and rotates the master key. With `--tenant` it works on
@@ -26,8 +27,9 @@ async function onKeys<T>(
 ): Promise<T> {
   if (tenant !== undefined) {
     return withStore("keys", async (platform) => {
+      const known = await platform.store.tenants.findByName(tenant);
       const find = work.isNewTenantFine ? platform.tenancy.ensureTenant : platform.tenancy.findTenant;
-      return work.inStore({ platform, tenant, tenantId: await find(tenant) });
+      return work.inStore({ platform, tenant, tenantId: await find(tenant), isNew: known === null });
     });
   }
   if (key !== undefined) return work.overHttp(openApi({ url, key }));
@@ -46,9 +48,11 @@ program
     const { subject, role } = options;
     const made = await onKeys(options, {
       isNewTenantFine: true,
-      async inStore({ platform, tenantId, tenant }) {
+      async inStore({ platform, tenantId, tenant, isNew }) {
+        if (isTokenSubject(subject)) throw new ConfigError("A key's subject cannot begin with `token:`.");
         const { key, record } = await platform.tenancy.createKey({ tenantId, role, subject });
-        return { key, about: `${record._id}: ${role} ${subject} of tenant ${tenant} (${tenantId})` };
+        const made = isNew ? `\nThere was no tenant ${tenant}: it was made just now.` : "";
+        return { key, about: `${record._id}: ${role} ${subject} of tenant ${tenant} (${tenantId})${made}` };
       },
       async overHttp(api) {
         const { key, keyId } = await api("POST", "/keys", { role, subject });

@@ -4,8 +4,9 @@ import { idSchema } from "../../src/ids.ts";
 import { chooseCollections, collectionNameSchema, MAX_NAMED_COLLECTIONS } from "../../src/rag/collections.ts";
 import { roles } from "../../src/store/key-store.ts";
 import { mapPage } from "../../src/store/page.ts";
+import { isTokenSubject } from "../../src/tenancy/access-tokens.ts";
 import { apiKeyViewSchema, toApiKeyView } from "../../src/tenancy/api-keys.ts";
-import type { Caller } from "../../src/tenancy/roles.ts";
+import { type Caller, endOfMadeKey } from "../../src/tenancy/roles.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -19,13 +20,15 @@ const createBody = named(
       .trim()
       .min(1)
       .max(200)
+      .refine((text) => !isTokenSubject(text), "must not begin with `token:`, which subjects of access tokens do")
       .optional()
       .describe("Who acts by this key; default: the subject of yours"),
     name: z.string().trim().min(1).max(100).optional(),
     expiresAt: z.iso
       .datetime({ offset: true })
       .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
-      .optional(),
+      .optional()
+      .describe("Default, and the latest for a key of an expiring one: when yours ends"),
     collections: z
       .array(collectionNameSchema)
       .min(1)
@@ -54,7 +57,7 @@ export const keyRoutes = [
     async result({ body, caller, platform }) {
       const { role, subject = caller.subject, name, expiresAt: text } = body;
       const collections = collectionsOf(caller, body.collections);
-      const expiresAt = text === undefined ? undefined : new Date(text);
+      const expiresAt = endOfMadeKey(caller, text === undefined ? undefined : new Date(text));
       const given = { tenantId: caller.tenantId, role, subject, ...defined({ name, collections, expiresAt }) };
       await platform.quotas.check(caller.tenantId, "keys");
       const { key, record } = await platform.tenancy.createKey(given);

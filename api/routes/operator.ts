@@ -21,8 +21,8 @@ export const operatorRoutes = [
     summary: "Exchange the operator's password for a session of a browser",
     description:
       "The response sets a cookie, which opens the routes of the operator, Bull Board and `/metrics` for 12 hours: until you sign " +
-      "out, or `ADMIN_TOKEN` changes. There are at most 20; a further one ends the oldest. An address that was wrong 20 times " +
-      "in a minute is refused.",
+      "out, or `ADMIN_TOKEN` changes. There are at most 20; a further one ends the oldest. After 20 wrong ones in a minute " +
+      "an address gets a 429 for each further wrong one.",
     hasSecretReply: true,
     responses: {
       201: {

@@ -3,6 +3,7 @@ import { AppError } from "../../src/errors.ts";
 import { idSchema } from "../../src/ids.ts";
 import type { Platform } from "../../src/platform.ts";
 import { roles } from "../../src/store/key-store.ts";
+import { isApiKey } from "../../src/tenancy/api-keys.ts";
 import type { Caller } from "../../src/tenancy/roles.ts";
 import { readKey } from "../middleware/authenticate.ts";
 import { declareRoutes } from "../route.ts";
@@ -41,8 +42,9 @@ export const sessionRoutes = [
     responses: { 201: { description: "The session is open", body: sessionSchema, headers: cookieHeader } },
     async handler({ caller, platform, header }) {
       const key = readKey(header);
-      if (key === undefined) {
-        throw new AppError("insufficient_scope", "A session is opened by a key, not by another session.");
+      if (key === undefined || !isApiKey(key)) {
+        const other = key === undefined ? "another session" : "an access token";
+        throw new AppError("insufficient_scope", `A session is opened by a key, not by ${other}.`);
       }
       const { sessions } = platform.tenancy;
       await sessions.close(readSessionToken(header) ?? "");

@@ -4,6 +4,7 @@ import { AppError, invalidRequest } from "../../src/errors.ts";
 import { idSchema } from "../../src/ids.ts";
 import { mapPage } from "../../src/store/page.ts";
 import type { ShownWidgetKey } from "../../src/store/widget-key-store.ts";
+import { endOfMadeKey } from "../../src/tenancy/roles.ts";
 import { isWidgetKey } from "../../src/tenancy/widget-keys.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
@@ -43,6 +44,7 @@ const widgetKeyView = z.object({
   models: z.array(z.string()).optional(),
   maxTokens: z.number().int().optional(),
   createdAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime().optional().describe("When the key that made it ends, if it does"),
 });
 const newWidgetKey = z.object({ id: idSchema("apiKey"), key: z.string(), keyPreview: z.string() });
 
@@ -84,7 +86,7 @@ export const widgetKeyRoutes = [
         tenantId: caller.tenantId,
         createdBy: caller.subject,
         ...defined({ collections: caller.collections }),
-        ...defined({ agentId: scopedTo, allowedOrigins, models, maxTokens }),
+        ...defined({ agentId: scopedTo, allowedOrigins, models, maxTokens, expiresAt: endOfMadeKey(caller) }),
       });
       return { id: record._id, key, keyPreview: record.preview };
     },

@@ -26,20 +26,25 @@ export function makeCredentials(dataKeys: Pick<DataKeys, "find" | "ensure">) {
   };
   return {
     /**
-     * Tools with their headers sealed. A value that is the preview of the one in `earlier` keeps that one.
-     * @throws AppError `invalid_request` for another preview; `unavailable` where no master key is set.
+     * Tools with their headers sealed. A value that is the preview of the one in `earlier` keeps that one, if the tool sends it
+     * nowhere but where it was sent before.
+     * @throws AppError `invalid_request` for another preview, or another address; `unavailable` where no master key is set.
      */
     seal<T extends Tool>(tenantId: string, tools: readonly T[], earlier: readonly Tool[]): Promise<T[]> {
       const sealTool = async (tool: T, at: number): Promise<T> => {
         const headers = headersOf(tool);
         if (headers === undefined) return tool;
-        const before = headersOf(earlier.find((one) => nameOf(one) === nameOf(tool))) ?? {};
+        const former = earlier.find((one) => nameOf(one) === nameOf(tool));
+        const before = headersOf(former) ?? {};
+        const known = targetsOf(former);
+        const isElsewhere = [...targetsOf(tool)].some((target) => !known.has(target));
         const sealed = Object.entries(headers).map(async ([name, value]) => {
           const text = String(value); // the schema takes texts alone
           if (!text.includes("…")) return [name, await sealText(tenantId, text)];
           const kept = before[name];
           if (kept === undefined || previewOf(kept) !== text)
             throw unknownPreview(`tools[${at}].config.headers.${name}`);
+          if (isElsewhere && !isReference(kept)) throw movedValue(`tools[${at}].config.headers.${name}`);
           return [name, typeof kept === "string" ? await sealText(tenantId, kept) : kept];
         });
         return { ...tool, config: { ...tool.config, headers: Object.fromEntries(await Promise.all(sealed)) } };
@@ -69,6 +74,14 @@ export function withPreviews<T extends Tool>(tool: T): T {
   return { ...tool, config: { ...tool.config, headers: Object.fromEntries(shown) } };
 }
 
+/** Where a tool sends its headers: the origin of its URL, or the hosts that it may call. */
+function targetsOf({ config }: Pick<Tool, "config"> = { config: {} }): Set<string> {
+  const { url, allowedHosts } = config;
+  const origins = typeof url === "string" && URL.canParse(url) ? [new URL(url).origin] : [];
+  return new Set([...origins, ...(Array.isArray(allowedHosts) ? allowedHosts.map(String) : [])]);
+}
+
+const isReference = (value: StoredValue) => typeof value === "string" && references.test(value);
 const contextOf = (tenantId: string) => `agent-header:${tenantId}`;
 const nameOf = ({ name, type }: Tool) => name ?? type;
 const headersOf = (tool: Tool | undefined) => tool?.config.headers as Headers<StoredValue> | undefined; // by the tool's schema
@@ -81,5 +94,7 @@ function previewOf(value: StoredValue): string {
   return `${scheme}…${value.length < MIN_SHOWN ? "" : value.slice(-4)}`;
 }
 
+const movedValue = (param: string) =>
+  invalidRequest(param, "The tool sends this value to another address now: set it again.");
 const unknownPreview = (param: string) =>
   invalidRequest(param, "This is the preview of a value that is not stored: give the value.");

@@ -55,7 +55,7 @@ export function makeDrafts({ store, quotas, config, logger }: DraftDeps) {
         bytes,
         chain: [...chain],
         total: {
-          items: total.items + input.items + made.kept.length,
+          items: total.items + Math.max(1, input.items + made.kept.length), // one without items is read with the others, too
           bytes: total.bytes + bytes.input + bytes.output,
         },
         createdAt,

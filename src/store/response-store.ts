@@ -64,9 +64,12 @@ export const responseCollection = defineCollection<StoredResponse>({
 /** What the store needs for a record beside its texts, in bytes. */
 const BYTES_BESIDE_TEXTS = 512;
 
+/** What an id of the conversation takes, in bytes. */
+const BYTES_OF_ID = 48;
+
 /** The bytes by which a record counts. */
-const bytesOf = ({ bytes: { response, output, input, events = 0 } }: Pick<StoredResponse, "bytes">) =>
-  BYTES_BESIDE_TEXTS + response + output + input + events;
+const bytesOf = ({ bytes: { response, output, input, events = 0 }, chain }: Pick<StoredResponse, "bytes" | "chain">) =>
+  BYTES_BESIDE_TEXTS + BYTES_OF_ID * chain.length + response + output + input + events;
 
 /** Records of more bytes are written each by itself. */
 const MAX_GATHERED_BYTES = 64 << 10;
@@ -122,7 +125,7 @@ export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater"
         $set: { response, output, bytes, total, ...(error ? { error } : {}) },
         $unset: { isOpen: "" as const, request: "" as const, rounds: "" as const },
       });
-      if (ended) await count(record, bytesOf({ bytes }) - bytesOf(record));
+      if (ended) await count(record, bytesOf({ ...record, bytes }) - bytesOf(record));
       return ended;
     },
     /** Keeps the turns of an open response; false when it has ended. */

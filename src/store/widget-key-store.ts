@@ -18,9 +18,11 @@ export type WidgetKeyDocument = KeyDocument & {
   collections?: readonly string[];
   /** The subject of the key that made it. */
   createdBy: string;
+  /** When the key that made it ends, if it does. */
+  expiresAt?: Date;
 };
 
-const shown = ["preview", "agentId", "allowedOrigins", "models", "maxTokens", "createdAt"] as const;
+const shown = ["preview", "agentId", "allowedOrigins", "models", "maxTokens", "createdAt", "expiresAt"] as const;
 
 /** What admins see of a key: not its hash. */
 export type ShownWidgetKey = Shown<WidgetKeyDocument, typeof shown>;

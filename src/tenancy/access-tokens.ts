@@ -23,6 +23,25 @@ const jwt = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 /** The scope that gives a role. */
 export const scopeOf = (role: (typeof roles)[number]) => `switchyard:${role}`;
 
+/** What subjects of tokens begin with: whoever names the subjects of keys names none of theirs. */
+const TOKEN_SUBJECT = "token:";
+export const isTokenSubject = (text: string) => text.startsWith(TOKEN_SUBJECT);
+const MAX_SUBJECT = 256;
+
+const scopes = z
+  .union([z.string(), z.array(z.string())])
+  .optional()
+  .catch(undefined);
+/** The claims that are used of a token; one with others than these is no key. */
+const claimsSchema = z.looseObject({
+  iss: z.string(),
+  sub: z.string().min(1).max(MAX_SUBJECT),
+  exp: z.number(),
+  scope: scopes,
+  scp: scopes,
+});
+type Claims = z.output<typeof claimsSchema>;
+
 const isAccessToken = (text: string) => text.length <= MAX_TOKEN && jwt.test(text);
 
 /**
@@ -64,20 +83,17 @@ export function makeAccessTokens({
     }
   };
   const callerOf = async (token: string): Promise<Caller | null> => {
-    const claims = await verify(token);
-    const named = claims?.[tenantClaim];
-    if (!claims?.sub || typeof named !== "string" || named === "") return null;
+    const claims = claimsSchema.safeParse(await verify(token));
+    const named = claims.data?.[tenantClaim];
+    if (!claims.success || typeof named !== "string" || named === "") return null;
     const tenant = await known.find(named);
-    return tenant && toCaller(tenant, { ...claims, sub: claims.sub });
+    return tenant && toCaller(tenant, claims.data);
   };
   return (token: string) => (isAccessToken(token) ? callerOf(token) : null);
 }
 
 /** @throws AppError `insufficient_scope` without a role. */
-function toCaller(
-  { _id: tenantId, rootTenantId, createdAt: at }: TenantRecord,
-  claims: JWTPayload & { sub: string },
-): Caller {
+function toCaller({ _id: tenantId, rootTenantId, createdAt: at }: TenantRecord, claims: Claims): Caller {
   const scopes = scopesOf(claims);
   const role = roles.findLast((each) => scopes.includes(scopeOf(each)));
   if (role === undefined) {
@@ -87,19 +103,20 @@ function toCaller(
   return {
     tenantId,
     keyId,
-    subject: claims.sub.slice(0, 256),
+    subject: `${TOKEN_SUBJECT}${claims.sub}`,
     role,
     collections: undefined,
+    expiresAt: new Date(claims.exp * 1_000),
     ...defined({ rootTenantId }),
   };
 }
 
 const unreachable = (cause: unknown) => unavailable("The authorization server", cause);
 
-/** The scopes of a token: one text by blanks (RFC 9068), or a list under `scp`. */
-function scopesOf({ scope, scp }: JWTPayload): unknown[] {
-  if (typeof scope === "string") return scope.split(" ");
-  return Array.isArray(scp) ? scp : [];
+/** The scopes of a token: a text with blanks between them (RFC 9068), or the text or list of `scp`. */
+function scopesOf({ scope, scp }: Claims): string[] {
+  const given = scope ?? scp ?? [];
+  return typeof given === "string" ? given.split(" ") : given;
 }
 
 const metadataSchema = z.looseObject({ jwks_uri: z.url({ protocol: /^https?$/ }) });

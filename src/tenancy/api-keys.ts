@@ -1,6 +1,6 @@
 import { createHash, randomInt } from "node:crypto";
 import { z } from "zod";
-import { toView } from "../defined.ts";
+import { defined, toView } from "../defined.ts";
 import { idSchema, newId } from "../ids.ts";
 import { type ApiKeyDocument, roles, type ShownApiKey } from "../store/key-store.ts";
 import type { Caller } from "./roles.ts";
@@ -48,8 +48,8 @@ export function isUsable(key: ApiKeyDocument, at: Date): boolean {
 }
 
 /** The caller that this key stands for. */
-export function toCaller(key: ApiKeyDocument): Caller {
-  return { tenantId: key.tenantId, keyId: key._id, subject: key.subject, role: key.role, collections: key.collections };
+export function toCaller({ _id: keyId, tenantId, subject, role, collections, expiresAt }: ApiKeyDocument): Caller {
+  return { tenantId, keyId, subject, role, collections, ...defined({ expiresAt }) };
 }
 
 /** A key as `GET /keys` shows it. */

@@ -29,19 +29,19 @@ export function makeOperator({ password, sessions }: { password: string | undefi
     createHmac("sha256", password ?? "")
       .update(token)
       .digest("hex");
+  /** Only wrong attempts are paced: behind a proxy one address may be everybody's, the operator's too. */
   const attempt = async (address: string, isRight: () => boolean | Promise<boolean>): Promise<boolean> => {
+    if (password !== undefined && (await isRight())) return true;
     const attempted = attempts.get(address) ?? { wrong: 0 };
     if (attempted.wrong >= MAX_WRONG) throw tooMany(attempts.getRemainingTTL(address));
-    attempted.wrong += 1; // before it is known, so that guesses at the same time count
+    attempted.wrong += 1;
     if (attempted.wrong === 1) attempts.set(address, attempted);
-    const isOperator = password !== undefined && (await isRight());
-    if (isOperator) attempted.wrong -= 1;
-    return isOperator;
+    return false;
   };
   return {
     /** Whether the service has an operator at all. */
     isSet: password !== undefined,
-    /** @throws AppError `rate_limited` for an address that was wrong too often, also with the right one. */
+    /** @throws AppError `rate_limited` for a wrong password of an address that was wrong too often. */
     isPassword: (given: string, address: string) => attempt(address, () => isSame(given, password ?? "")),
     /** Whether a session of this token is open. @throws as `isPassword`. */
     hasSession: (token: string, address: string) =>

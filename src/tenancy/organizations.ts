@@ -8,7 +8,7 @@ import type { OrganizationDocument, OrganizationTenant } from "../store/organiza
 import type { Store } from "../store/store.ts";
 import { unlessDuplicate } from "../store/writes.ts";
 import type { Quotas } from "./quotas.ts";
-import type { Caller } from "./roles.ts";
+import { type Caller, endOfMadeKey } from "./roles.ts";
 import type { Tenancy } from "./tenancy.ts";
 
 const MAX_TENANTS = 100;
@@ -134,7 +134,8 @@ async function addNew(deps: Deps, caller: Caller, organization: OrganizationDocu
   const tenant = { _id: tenantId, name, createdAt: new Date(), rootTenantId: caller.tenantId };
   await unlessDuplicate(deps.store.tenants.insert(tenant));
   const given = { tenantId, keyId: firstKeyId, role: "owner", subject: caller.subject, name: "first key" } as const;
-  const made = await unlessDuplicate(deps.tenancy.createKey(given));
+  const end = defined({ expiresAt: endOfMadeKey(caller) });
+  const made = await unlessDuplicate(deps.tenancy.createKey({ ...given, ...end }));
   return { tenantId, ...defined({ apiKey: made?.key }) };
 }
 

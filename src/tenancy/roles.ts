@@ -1,3 +1,4 @@
+import { AppError } from "../errors.ts";
 import { type Role, roles, type StoredCaller } from "../store/key-store.ts";
 
 /** The caller: resolved from the key of the request, never from a header or body. */
@@ -11,6 +12,8 @@ export type Caller = {
   role: Role;
   /** The collections of documents that the key is limited to; undefined: all. */
   collections: readonly string[] | undefined;
+  /** When its key or access token ends; keys that it makes end with it. Absent: never. */
+  expiresAt?: Date;
   /** Set when the key is a widget's: it only chats, whatever its role. */
   widget?: WidgetScope;
 };
@@ -24,7 +27,12 @@ export type WidgetScope = {
 };
 
 /** What the record of a run keeps of its caller. */
-export const toStoredCaller = ({ keyId, subject, role, collections }: Omit<Caller, "tenantId">): StoredCaller => ({
+export const toStoredCaller = ({
+  keyId,
+  subject,
+  role,
+  collections,
+}: Omit<Caller, "tenantId" | "expiresAt">): StoredCaller => ({
   keyId,
   subject,
   role,
@@ -40,6 +48,14 @@ export const fromStoredCaller = (tenantId: string, { collections, ...stored }: S
 
 /** The tenant whose rate, places and memory a caller's requests take. */
 export const rootOf = ({ tenantId, rootTenantId = tenantId }: Caller) => rootTenantId;
+
+/** When a key that the caller makes ends: with the caller at the latest. @throws AppError `insufficient_scope` for a later end. */
+export function endOfMadeKey({ expiresAt: end }: Pick<Caller, "expiresAt">, wanted?: Date): Date | undefined {
+  if (end === undefined || wanted === undefined) return wanted ?? end;
+  if (wanted <= end) return wanted;
+  const message = `expiresAt: your own key ends at ${end.toISOString()}; what it makes ends no later.`;
+  throw new AppError("insufficient_scope", message, { param: "expiresAt" });
+}
 
 /** Whether `role` is at least `needed`. */
 export function hasRole(role: Role, needed: Role): boolean {

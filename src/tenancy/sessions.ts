@@ -12,6 +12,8 @@ const MAX_SESSIONS = 20;
 
 const tokenPattern = /^[0-9A-Za-z]{32}$/;
 
+/** The key of a session, under the session's hash. */
+type SessionKey = ApiKeyDocument & { sessionEnd: Date };
 type Session = { token: string; expiresAt: Date };
 
 /**
@@ -20,20 +22,20 @@ type Session = { token: string; expiresAt: Date };
  */
 export function makeSessions({ apiKeys, sessions, tenants }: Pick<Store, "apiKeys" | "sessions" | "tenants">) {
   /** The keys of sessions, each under its session's hash and not beyond its end. */
-  const findKeys = async (hashes: readonly string[]): Promise<ApiKeyDocument[]> => {
+  const findKeys = async (hashes: readonly string[]): Promise<SessionKey[]> => {
     const found = await sessions.findByHashes(hashes);
     const keys = await apiKeys.findByHashes(found.map(({ keyHash }) => keyHash));
     const byHash = new Map(keys.map((key) => [key.hash, key]));
     return found.flatMap(({ hash, keyHash, expiresAt }) => {
       const key = byHash.get(keyHash);
-      return key === undefined ? [] : [{ ...key, hash, expiresAt: earlier(expiresAt, key.expiresAt) }];
+      return key === undefined ? [] : [{ ...key, hash, sessionEnd: earlier(expiresAt, key.expiresAt) }];
     });
   };
   const callers = makeCallerCache({
     tenants,
     findByHashes: findKeys,
     toFound: (key) =>
-      isUsable(key, new Date()) ? { caller: toCaller(key), expiresAt: key.expiresAt?.getTime() } : null,
+      isUsable(key, new Date()) ? { caller: toCaller(key), expiresAt: key.sessionEnd.getTime() } : null,
   });
   return {
     /** The caller of this token; null when its session has ended. Never older than 5 s. @throws as `makeCallerCache`'s. */

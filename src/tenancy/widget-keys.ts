@@ -13,7 +13,7 @@ const keyPattern = /^pk_[0-9A-Za-z]{32}$/;
 
 type NewWidgetKey = Pick<
   WidgetKeyDocument,
-  "tenantId" | "createdBy" | "collections" | "agentId" | "allowedOrigins" | "models" | "maxTokens"
+  "tenantId" | "createdBy" | "collections" | "agentId" | "allowedOrigins" | "models" | "maxTokens" | "expiresAt"
 >;
 
 /** How a caller names widget keys. */
@@ -26,7 +26,7 @@ export function makeWidgetKeys({ tenants, widgetKeys: store }: Pick<Store, "tena
   const callers = makeCallerCache({
     tenants,
     findByHashes: store.findByHashes,
-    toFound: (record) => ({ caller: toCaller(record), expiresAt: undefined }),
+    toFound: (record) => ({ caller: toCaller(record), expiresAt: record.expiresAt?.getTime() }),
   });
   const remove = async (tenantId: string, keys: readonly { _id: string }[]): Promise<void> => {
     const ids = keys.map(({ _id }) => _id);

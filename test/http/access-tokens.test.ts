@@ -55,7 +55,7 @@ describe("access tokens of the operator's authorization server", function () {
       model: "meta-llm",
       systemPrompt: "You answer.",
     });
-    expect([made.status, made.at("createdBy")]).to.deep.equal([201, "runtime"]);
+    expect([made.status, made.at("createdBy")]).to.deep.equal([201, "token:runtime"]);
     const path = `/agents/${made.string("agentId")}`;
     expect(await statusOf(member, path)).to.equal(200);
     expect(await statusOf(test.keys.owner, path), "of another tenant").to.equal(404);
@@ -87,6 +87,34 @@ describe("access tokens of the operator's authorization server", function () {
     }
     const scopeless = await clientOf(await tokens.sign({ ...claims(), scope: "other" })).get("/ai/models");
     expect([scopeless.status, scopeless.at("error.code")]).to.deep.equal([403, "insufficient_scope"]);
+  });
+
+  it("are refused if their subject is no text of up to 256 characters", async () => {
+    for (const sub of [7, ["ada"], { name: "ada" }, "", "a".repeat(257), null]) {
+      const token = await tokens.sign({ ...claims(), sub } as unknown as ReturnType<typeof claims>);
+      expect(await statusOf(token), JSON.stringify(sub)).to.equal(401);
+    }
+    expect(await statusOf(await tokens.sign({ ...claims(), sub: "a".repeat(256) }))).to.equal(200);
+  });
+
+  it("name their scopes in `scp`, too, as a list or as a text", async () => {
+    const { scope: _scope, ...others } = claims();
+    for (const scp of ["other switchyard:owner", ["switchyard:owner"]]) {
+      expect(await statusOf(await tokens.sign({ ...others, scp }), "/keys"), JSON.stringify(scp)).to.equal(200);
+    }
+  });
+
+  it("open no session, and make only keys that end with them and stand for nobody's subject", async () => {
+    const exp = later();
+    const owner = clientOf(await tokens.sign({ ...claims(), exp, scope: "switchyard:owner" }));
+    const session = await owner.post("/session", undefined, { headers: { origin: test.url } });
+    expect([session.status, session.at("error.code")]).to.deep.equal([403, "insufficient_scope"]);
+    expect(session.headers.get("set-cookie")).to.equal(null);
+    expect((await owner.get("/me")).at("subject")).to.equal("token:ada");
+    const made = await owner.post("/keys", { role: "owner" });
+    expect([made.status, made.at("expiresAt")]).to.deep.equal([201, new Date(exp * 1_000).toISOString()]);
+    const posed = await owner.post("/keys", { subject: "token:eve" });
+    expect([posed.status, posed.at("error.param")]).to.deep.equal([400, "subject"]);
   });
 
   it("are refused with a signature that is not the server's", async () => {

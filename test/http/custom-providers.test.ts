@@ -192,6 +192,18 @@ describe("custom providers", () => {
     expect((await chat({ prefer_async: true })).status).to.equal(200);
   });
 
+  it("store their address in one spelling", async () => {
+    const url = new URL(upstream.url);
+    for (const baseUrl of [
+      `HTTP://${url.host}${url.pathname}//`,
+      `${url.origin}/x/..${url.pathname}/`,
+      ` ${url.href}`,
+    ]) {
+      const set = await put("lab-a", { baseUrl });
+      expect([set.status, set.at("baseUrl")], baseUrl).to.deep.equal([200, upstream.url]);
+    }
+  });
+
   for (const { wire, baseUrl } of wires) {
     const ofWire = () => ({ wire, baseUrl: baseUrl(), models: [model] });
 

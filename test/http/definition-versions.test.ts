@@ -67,6 +67,36 @@ describe("versions of definitions", () => {
     expect(JSON.parse(first?.text ?? "{}").definition.tools[0].config.headers).to.deep.equal(headers);
   });
 
+  it("keep a credential that was sent back as its preview only for the addresses that had it", async () => {
+    const secret = "Bearer first-secret-of-the-desk-1111";
+    const preview = "Bearer …1111";
+    const http = (allowedHosts: string[], authorization: string) => ({
+      type: "http_request",
+      config: { allowedHosts, headers: { authorization, "x-user": "{{context.user}}" } },
+    });
+    const mcp = (url: string, authorization: string) => ({ type: "mcp", config: { url, headers: { authorization } } });
+    const hosts = ["desk.example.com", "docs.example.com"];
+    const moves = [
+      [http(hosts, secret), http(["desk.example.com"], preview), 200],
+      [http(hosts, secret), http([...hosts, "evil.example.com"], preview), 400],
+      [http(hosts, secret), http(["http://desk.example.com"], preview), 400],
+      [http(hosts, secret), { ...mcp("https://evil.example.com/mcp", preview), name: "http_request" }, 400],
+      [mcp("https://desk.example.com/mcp", secret), mcp("https://desk.example.com/v2", preview), 200],
+      [mcp("https://desk.example.com/mcp", secret), mcp("https://desk.example.com:8443/mcp", preview), 400],
+      [mcp("https://desk.example.com/mcp", secret), mcp("https://desk.example.com.evil.example/mcp", preview), 400],
+      [mcp("https://desk.example.com/mcp", secret), mcp("https://evil.example.com/mcp", "Bearer my-own"), 200],
+    ] as const;
+    for (const [before, after, status] of moves) {
+      const made = await owner.post("/agents", { ...agent, tools: [before] });
+      const path = `/agents/${made.string("agentId")}`;
+      const changed = await put(path, { ...agent, tools: [after] });
+      expect(changed.status, JSON.stringify(after)).to.equal(status);
+      if (status === 200) continue;
+      expect(changed.at("error.param")).to.equal("tools[0].config.headers.authorization");
+      expect((await owner.get(path)).at("version")).to.equal(1);
+    }
+  });
+
   it("are checked when they are restored, and only by who may change the definition", async () => {
     const published = { ...agent, publish: { name: "taken", description: "Asks." } };
     const path = `/agents/${(await owner.post("/agents", published)).string("agentId")}`;

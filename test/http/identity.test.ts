@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { makeClient } from "../support/http-client.ts";
+import { makeClient, valueAt } from "../support/http-client.ts";
+import { callTool } from "../support/mcp-call.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
@@ -121,6 +122,31 @@ describe("identity and keys", () => {
     await pollUntil(async () => (await client(made.string("key")).get("/jobs")).status === 401, { timeoutMs: 3_000 });
     const past = await owner.post("/keys", { expiresAt: "2020-01-01T00:00:00Z" });
     expect([past.status, past.at("error.param")]).to.deep.equal([400, "expiresAt"]);
+  });
+
+  it("what an expiring key makes ends with it at the latest", async () => {
+    const expiresAt = new Date(Date.now() + 60_000).toISOString();
+    const made = await client(platform.keys.owner).post("/keys", { role: "owner", expiresAt });
+    const expiring = client(made.string("key"));
+    const later = new Date(Date.now() + 120_000).toISOString();
+    const sooner = new Date(Date.now() + 30_000).toISOString();
+    const refused = await expiring.post("/keys", { expiresAt: later });
+    expect([refused.status, refused.at("error.code"), refused.at("error.param")]).to.deep.equal([
+      403,
+      "insufficient_scope",
+      "expiresAt",
+    ]);
+    expect((await expiring.post("/keys", { expiresAt: sooner })).at("expiresAt")).to.equal(sooner);
+    const second = await expiring.post("/keys", { role: "owner" });
+    expect(second.at("expiresAt"), "without one").to.equal(expiresAt);
+    expect((await client(second.string("key")).post("/keys", {})).at("expiresAt"), "of a made one").to.equal(expiresAt);
+    await expiring.post("/ai/widget/key", {});
+    expect((await expiring.get("/ai/widget/keys")).at("data[0].expiresAt")).to.equal(expiresAt);
+    const { value: organization } = await callTool(expiring, "svc_org_create", { name: "Brief" });
+    const organizationId = valueAt(organization, "organizationId");
+    const { value: tenant } = await callTool(expiring, "svc_org_add_tenant", { organizationId, name: "branch" });
+    const keys = await client(String(valueAt(tenant, "apiKey"))).get("/keys");
+    expect(keys.at("data[0].expiresAt")).to.equal(expiresAt);
   });
 
   it("the last owner's key of a tenant cannot be revoked", async () => {

@@ -47,6 +47,12 @@ describe("a browser's session", () => {
     expect((await client().get("/me", { headers: { cookie: planted, ...https } })).status).to.equal(401);
   });
 
+  it("makes keys that last as long as the key's own would, and not as short as the session", async () => {
+    const headers = { cookie: (await open(test.keys.owner)).cookie, origin: test.url };
+    const made = await client().post("/keys", {}, { headers });
+    expect([made.status, made.at("expiresAt")]).to.deep.equal([201, undefined]);
+  });
+
   it("does less than the key's role allows nowhere, and more nowhere", async () => {
     const headers = { cookie: (await open(test.keys.member)).cookie, origin: test.url };
     expect((await client().get("/jobs", { headers })).status).to.equal(200);

@@ -91,6 +91,24 @@ describe("stored responses", () => {
     expect((await plain()).text).to.equal((await plain()).text);
   });
 
+  it("count as an item of their conversation even without items, and with the ids of those before them", async () => {
+    const tenantId = await tenantOf(test);
+    const { store } = test.platform;
+    const empty = () => ({ pieces: [], toolCalls: [] });
+    upstreams.edge.next(empty());
+    let last = (await create({ model: models.edge, input: "" })).string("id");
+    const used = async () => Number((await client.get("/usage")).at("quotas.storedBytes.used"));
+    const steps: number[] = [];
+    for (let n = 2; n <= 4; n += 1) {
+      upstreams.edge.next(empty());
+      const before = await used();
+      last = (await create({ model: models.edge, input: "", previous_response_id: last })).string("id");
+      steps.push((await used()) - before);
+      expect((await store.responses.about(tenantId, last))?.total.items).to.be.at.least(n);
+    }
+    expect((steps[2] ?? 0) - (steps[1] ?? 0)).to.be.at.least(48);
+  });
+
   it("keep reasoning for their conversation, and show it to those who ask", async () => {
     upstreams.anthropic.next(turn);
     const made = await create({ input: "Hello.", tools });

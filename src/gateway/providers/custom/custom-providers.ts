@@ -86,8 +86,8 @@ export function makeCustomProviders(deps: CustomProvidersDeps) {
         const form = "1 to 40 lower-case letters, digits or -, and no provider of the platform";
         throw invalidRequest("name", `name must be ${form}.`);
       }
-      checkSettings(settings, deps.allowOrigins);
-      const given = { ...settings, models: settings.models.map((model) => defined(model)) };
+      const baseUrl = checkSettings(settings, deps.allowOrigins);
+      const given = { ...settings, baseUrl, models: settings.models.map((model) => defined(model)) };
       const change = { ...given, ...(await sealFor(tenantId, name, key)) };
       let record = await store.replace(tenantId, name, change);
       if (record === null) {
@@ -127,8 +127,11 @@ function decrypt(dataKey: Buffer, { _id, tenantId, name, sealed, updatedAt }: Cu
   return key;
 }
 
-/** What the schema cannot say of settings. @throws AppError `invalid_request`, `source_refused`, which name the field. */
-function checkSettings({ baseUrl, wire, models }: Omit<CustomProviderBody, "key">, allowOrigins: readonly string[]) {
+/** Checks what the schema cannot say of settings; returns the base URL as it is stored. @throws AppError `invalid_request`, `source_refused`, which name the field. */
+function checkSettings(
+  { baseUrl, wire, models }: Omit<CustomProviderBody, "key">,
+  allowOrigins: readonly string[],
+): string {
   const { url, isAllowed } = assertFetchable(baseUrl, allowOrigins, "baseUrl");
   if (url.protocol !== "https:" && !isAllowed) throw invalidRequest("baseUrl", "baseUrl must be an https URL.");
   if (url.search !== "" || url.hash !== "")
@@ -142,6 +145,7 @@ function checkSettings({ baseUrl, wire, models }: Omit<CustomProviderBody, "key"
     if (lacking !== undefined)
       throw invalidRequest(`models[${at}].supportedFeatures`, `The wire format ${wire} has no ${lacking}.`);
   }
+  return url.href.replace(/\/+$/, "");
 }
 
 function toProviderView({ name, baseUrl, wire, models, preview, createdAt, updatedAt }: CustomProviderDocument) {

@@ -4,7 +4,7 @@ import { AppError } from "../src/errors.ts";
 import { makePresence, type Presence } from "../src/isolation/presence.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
-import { rootOf } from "../src/tenancy/roles.ts";
+import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
@@ -135,6 +135,7 @@ function serveRoute(
     let rejection: AppError | undefined;
     if (door !== undefined) {
       admitWidget(ctx, caller, route.isForWidgets === true);
+      if (route.isForAllCollections) requireUnlimited(caller);
       const admitting = admit(ctx, tenancy, { caller, client });
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;

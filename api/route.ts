@@ -119,6 +119,8 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   isWatch?: boolean;
   /** Whether it says how the process is, and so waits for no other call; other public routes have their turns. */
   isProbe?: boolean;
+  /** Whether it concerns all collections of documents: a key that is limited to some is refused. */
+  isForAllCollections?: boolean;
   /** Whether a widget key may call it, from a page; no other route takes one. */
   isForWidgets?: boolean;
   /**

@@ -7,7 +7,7 @@ import { newId } from "./ids.ts";
 import type { DefinitionVersionStore } from "./store/definition-version-store.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
 import type { VersionedDocument } from "./store/records.ts";
-import { type Caller, hasRole } from "./tenancy/roles.ts";
+import { type Caller, hasRole, requireUnlimited } from "./tenancy/roles.ts";
 import type { ToolNames } from "./tool-names.ts";
 
 /** Most bytes of an agent's or a workflow's definition, as JSON: each run keeps a copy of it. */
@@ -40,6 +40,8 @@ type DefinitionKind<B extends Versioned, V, S, C, P> = {
   toolNames: ToolNames;
   /** @throws AppError `quota_exceeded` when the tenant may have no more. */
   checkQuota?(tenantId: string): Promise<unknown>;
+  /** Whether a definition finds only what its author may read, whoever uses it. */
+  isOfItsCollections?: true;
   /** The name of the tool that a definition is, if it is one. */
   publishedAs(change: C): string | undefined;
   /** The field of a body that holds it; default: `publish.name`. */
@@ -62,11 +64,8 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
     if (!record) throw notFound(what);
     return record;
   };
-  const findToChange = async (caller: Caller, id: string) => {
-    const record = await find(caller.tenantId, id);
-    if (record.createdBy === caller.subject || hasRole(caller.role, "admin")) return record;
-    throw new AppError("insufficient_role", `Only an admin changes the ${what}s of others.`);
-  };
+  const { requireChange, nameFor } = makeRights(kind);
+  const findToChange = async (caller: Caller, id: string) => requireChange(caller, await find(caller.tenantId, id));
   const history = makeHistory<C>(kind.versions);
   const put = async ({ tenantId, subject }: Caller, id: string, { expected, change }: Replacement<C>) => {
     for (let attempt = 0; attempt < REPLACE_ATTEMPTS; attempt += 1) {
@@ -86,18 +85,20 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
   /** Puts a change in the place of the current record, under the name that it publishes. */
   const write = (caller: Caller, current: DefinitionRecord<C>, next: Replacement<C>): Promise<V> => {
     const { _id: id, tenantId } = current;
-    const tool = { tenantId, ownerId: id, name: kind.publishedAs(next.change), earlier: kind.publishedAs(current) };
+    const tool = { tenantId, ownerId: id, name: nameFor(caller, next.change), earlier: kind.publishedAs(current) };
     return kind.toolNames.hold({ ...tool, field: kind.nameField }, () => put(caller, id, next));
   };
   return {
     /** @throws AppError `invalid_request`, `unknown_model`, `source_refused` with the field's `param`; `quota_exceeded`. */
-    async create({ tenantId, subject: createdBy }: Caller, body: Omit<B, "version">): Promise<V> {
+    async create(caller: Caller, body: Omit<B, "version">): Promise<V> {
+      const { tenantId, subject: createdBy } = caller;
       const change = await kind.toChange(tenantId, body, undefined);
+      const name = nameFor(caller, change);
       await kind.checkQuota?.(tenantId);
       const now = new Date();
       const about = { _id: newId(what), tenantId, version: 1, createdBy, createdAt: now, updatedAt: now };
       const record = { ...change, ...about };
-      const tool = { tenantId, ownerId: record._id, name: kind.publishedAs(change), earlier: undefined };
+      const tool = { tenantId, ownerId: record._id, name, earlier: undefined };
       await kind.toolNames.hold({ ...tool, field: kind.nameField }, () => store.insert(record));
       await history.keep(record, createdBy);
       return kind.toView(record);
@@ -138,6 +139,31 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
         if (!(await store.remove(tenantId, id))) throw notFound(what);
         await kind.versions?.removeAll(tenantId, id);
       });
+    },
+  };
+}
+
+/**
+ * What a caller may do to a definition. Others run it with rights of their own, and it may send what it reads to its author: so
+ * a key that is limited to collections changes its own alone, and publishes none.
+ */
+function makeRights<C>(
+  kind: Pick<DefinitionKind<never, unknown, unknown, C, never>, "what" | "isOfItsCollections" | "publishedAs">,
+) {
+  return {
+    /** The definition. @throws AppError `insufficient_role`, `insufficient_scope` if the caller may not change this one. */
+    requireChange<R extends { createdBy: string }>(caller: Caller, record: R): R {
+      if (record.createdBy === caller.subject) return record;
+      if (!hasRole(caller.role, "admin"))
+        throw new AppError("insufficient_role", `Only an admin changes the ${kind.what}s of others.`);
+      if (!kind.isOfItsCollections) requireUnlimited(caller);
+      return record;
+    },
+    /** The name that a change is published under. @throws AppError `insufficient_scope`. */
+    nameFor(caller: Caller, change: C): string | undefined {
+      const name = kind.publishedAs(change);
+      if (name !== undefined && !kind.isOfItsCollections) requireUnlimited(caller);
+      return name;
     },
   };
 }

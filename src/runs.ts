@@ -9,7 +9,7 @@ import { isFinal, type JobState } from "./store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
 import { bytesOfRun } from "./store/run-use.ts";
 import type { Quotas } from "./tenancy/quotas.ts";
-import { type Caller, toStoredCaller } from "./tenancy/roles.ts";
+import { type Caller, ownKeyOf, toStoredCaller } from "./tenancy/roles.ts";
 
 /** A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. */
 export type RunRequest<B> = { caller: Caller; body: B; isInteractive: boolean; jobId?: string };
@@ -56,18 +56,19 @@ export function mayHaveEnded(run: { end?: unknown }, job: JobRecord | null): boo
 /** Which runs a list is of; `toSummary` gets the state of the job of each run that has not ended. */
 type RunList<Q, R, S> = {
   what: "agent" | "workflow";
-  runs: { list(tenantId: string, id: string, query: Q): Promise<Page<R>> };
+  runs: { list(tenantId: string, id: string, query: Q & { keyId: string | undefined }): Promise<Page<R>> };
   definitions: { get(tenantId: string, id: string): Promise<unknown> };
   toSummary(run: R, job: JobState | undefined): S;
 };
 
-/** Lists the runs of an agent or a workflow, newest first, also of one that is deleted. Throws AppError `not_found`. */
+/** Lists the runs of an agent or a workflow, newest first, also of one that is deleted; those alone that the caller may see. Throws AppError `not_found`. */
 export function makeRunList<Q extends PageQuery, R extends { jobId: string; end?: unknown }, S>(
   jobs: Pick<Jobs, "statesOf">,
   { what, runs, definitions, toSummary }: RunList<Q, R, S>,
 ) {
-  return async (tenantId: string, id: string, query: Q): Promise<Page<S>> => {
-    const page = await runs.list(tenantId, id, query);
+  return async (caller: Caller, id: string, query: Q): Promise<Page<S>> => {
+    const { tenantId } = caller;
+    const page = await runs.list(tenantId, id, { ...query, keyId: ownKeyOf(caller) });
     const hasRuns = page.data.length > 0 || query.cursor !== undefined;
     if (!hasRuns && !(await definitions.get(tenantId, id))) throw notFound(what);
     const open = page.data.flatMap(({ end, jobId }) => (end === undefined ? [jobId] : []));

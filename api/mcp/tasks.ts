@@ -184,7 +184,7 @@ const findTask = (input: HandlerInput, { taskId }: Params) => findJob(input, tas
 export async function findJob({ platform, caller }: HandlerInput, id: unknown, missing: string): Promise<JobRecord> {
   if (typeof id !== "string") throw new RpcFault(rpcCodes.params, missing);
   try {
-    return await readJob(platform, caller.tenantId, id);
+    return await readJob(platform, caller, id);
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "not_found") throw error;
     throw new RpcFault(rpcCodes.params, missing);

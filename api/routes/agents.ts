@@ -98,7 +98,7 @@ export const agentRoutes = [
     params,
     query: pageQuery("run").extend({ sessionId: z.string().max(256).optional() }),
     responses: { 200: { description: "A page of runs", body: listOf(runSummarySchema) } },
-    result: ({ params: { id }, query, caller, platform }) => platform.agents.runs(caller.tenantId, id, query),
+    result: ({ params: { id }, query, caller, platform }) => platform.agents.runs(caller, id, query),
   }),
   routes.get("/agents/:id/runs/:runId", {
     summary: "A run with its audit trail",
@@ -107,13 +107,13 @@ export const agentRoutes = [
       "it is intact, and `integrity.breach` where it is broken.",
     params: params.extend({ runId: idSchema("run") }),
     responses: { 200: { description: "The run", body: runViewSchema } },
-    result: ({ params: { id, runId }, caller, platform }) => platform.agents.runOf(caller.tenantId, runId, id),
+    result: ({ params: { id, runId }, caller, platform }) => platform.agents.runOf(caller, runId, id),
   }),
   routes.get("/runs/:runId/trail", {
     summary: "A run with its audit trail, of whichever agent",
     description: "The same as `/agents/:id/runs/:runId`. The page `/runs/:runId` shows it as a timeline.",
     params: z.object({ runId: idSchema("run") }),
     responses: { 200: { description: "The run", body: runViewSchema } },
-    result: ({ params: { runId }, caller, platform }) => platform.agents.runOf(caller.tenantId, runId),
+    result: ({ params: { runId }, caller, platform }) => platform.agents.runOf(caller, runId),
   }),
 ];

@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { defined, toView } from "../../src/defined.ts";
+import { notFound } from "../../src/errors.ts";
 import { toUsd } from "../../src/gateway/money/prices.ts";
 import { idSchema } from "../../src/ids.ts";
 import type { CompletionDocument, ShownCompletion } from "../../src/store/completion-store.ts";
 import { mapPage } from "../../src/store/page.ts";
+import { maySee, ownKeyOf } from "../../src/tenancy/roles.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -69,7 +71,9 @@ export const callLogRoutes = [
     query: logsQuery,
     responses: { 200: { description: "A page of calls", body: listOf(logSummarySchema) } },
     async result({ query: { limit, cursor, status: outcome, ...fields }, caller, platform }) {
-      const filter = defined({ ...fields, outcome });
+      const own = ownKeyOf(caller);
+      if (own !== undefined && (fields.keyId ?? own) !== own) return { data: [], nextCursor: null };
+      const filter = defined({ ...fields, outcome, keyId: own ?? fields.keyId });
       return mapPage(await platform.gateway.logs(caller.tenantId, filter, { limit, cursor }), toLogView);
     },
   }),
@@ -78,8 +82,11 @@ export const callLogRoutes = [
     description: "Texts are in it only where the operator has them kept (`STORE_COMPLETION_CONTENT`).",
     params: z.object({ logId: idSchema("log") }),
     responses: { 200: { description: "The record", body: logSchema } },
-    result: async ({ params, caller, platform }) =>
-      toLogView(await platform.gateway.log(caller.tenantId, params.logId)),
+    async result({ params, caller, platform }) {
+      const record = await platform.gateway.log(caller.tenantId, params.logId);
+      if (!maySee(caller, record.keyId)) throw notFound("log");
+      return toLogView(record);
+    },
   }),
 ];
 

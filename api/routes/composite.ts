@@ -53,6 +53,6 @@ export const compositeRoutes = [
     summary: "A run with each of its model calls",
     params: z.object({ id: idSchema("execution") }),
     responses: { 200: { description: "The run", body: executionViewSchema } },
-    result: ({ params: { id }, caller, platform }) => platform.composite.trace(caller.tenantId, id),
+    result: ({ params: { id }, caller, platform }) => platform.composite.trace(caller, id),
   }),
 ];

@@ -27,6 +27,7 @@ export const customProviderRoutes = [
       toView(await platform.customProviders.get(caller.tenantId, name)),
   }),
   routes.put("/ai/providers/custom/:name", {
+    isForAllCollections: true,
     summary: "Set a provider of your own, with its key and models",
     description:
       "Any server of one of the wire formats. Your tenant calls its models as `name/id`, everywhere within 5 seconds, at the " +
@@ -54,6 +55,7 @@ export const customProviderRoutes = [
       toView(await platform.customProviders.put(caller.tenantId, name, body)),
   }),
   routes.delete("/ai/providers/custom/:name", {
+    isForAllCollections: true,
     summary: "Remove a custom provider with its key",
     description: "Its models are unknown from then on, everywhere within 5 seconds; as fallbacks they are skipped.",
     params,

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defined } from "../../src/defined.ts";
+import { notFound } from "../../src/errors.ts";
 import { idSchema } from "../../src/ids.ts";
 import type { JobChanges } from "../../src/jobs/follow-tenant.ts";
 import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-view.ts";
@@ -10,7 +11,7 @@ import type { Platform } from "../../src/platform.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { jobStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
-import { rootOf } from "../../src/tenancy/roles.ts";
+import { type Caller, maySee, ownKeyOf, rootOf } from "../../src/tenancy/roles.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
 import { formatSseMessage } from "../sse.ts";
@@ -25,12 +26,14 @@ const routes = declareRoutes({ auth: "member", tags: ["Jobs"], bodyLimit: "setti
 export const jobRoutes = [
   routes.get("/jobs", {
     summary: "Jobs of the tenant, newest first",
-    description: "Each without its result, which `/jobs/:id` shows.",
+    description:
+      "Each without its result, which `/jobs/:id` shows. A key that is limited to collections sees the jobs alone that it has started.",
     query: pageQuery("job").extend({ kind: z.enum(jobKinds).optional(), status: z.enum(jobStates).optional() }),
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
-    async result({ query, caller: { tenantId }, platform }) {
+    async result({ query, caller, platform }) {
+      const { tenantId } = caller;
       await platform.workflows.expireOverdue(tenantId);
-      return mapPage(await platform.jobs.list(tenantId, query), toJobSummary);
+      return mapPage(await platform.jobs.list(tenantId, { ...query, keyId: ownKeyOf(caller) }), toJobSummary);
     },
   }),
   routes.get("/jobs/events", {
@@ -43,7 +46,7 @@ export const jobRoutes = [
     responses: { 200: { description: "The events", events: z.union([jobSummarySchema, z.strictObject({})]) } },
     handler: ({ caller, platform, signal }) => ({
       status: 200,
-      events: toChangeMessages(platform.jobs.changes(caller.tenantId, signal)),
+      events: toChangeMessages(caller, platform.jobs.changes(caller.tenantId, signal)),
       isEager: true,
     }),
   }),
@@ -51,7 +54,7 @@ export const jobRoutes = [
     summary: "State, progress and result of a job",
     params,
     responses: { 200: { description: "The job", body: jobViewSchema } },
-    result: async ({ params: { id }, caller, platform }) => toJobView(await readJob(platform, caller.tenantId, id)),
+    result: async ({ params: { id }, caller, platform }) => toJobView(await readJob(platform, caller, id)),
   }),
   routes.get("/jobs/:id/events", {
     summary: "Follow a job by server-sent events",
@@ -63,7 +66,7 @@ export const jobRoutes = [
     headers: { "Last-Event-ID": "Number of the last event that was received; the stream resumes after it" },
     responses: { 200: { description: "The events", events: z.unknown() } },
     async handler({ params: { id }, caller, platform, signal, header }) {
-      await platform.jobs.get(caller.tenantId, id); // an unknown job is a 404, before the stream begins
+      await findJob(platform, caller, id); // an unknown job is a 404, before the stream begins
       const afterId = readEventId(header("last-event-id"));
       const events = platform.jobs.events(caller.tenantId, id, { signal, everyMs: EVERY_MS, ...defined({ afterId }) });
       return { status: 200, events: toMessages(events), isEager: true };
@@ -75,23 +78,35 @@ export const jobRoutes = [
     params,
     responses: { 200: { description: "The job as it is now", body: jobViewSchema } },
     errors: ["wrong_state"],
-    result: async ({ params: { id }, caller, platform: { jobs, works } }) =>
-      toJobView(
-        await jobs.inTurn(rootOf(caller), () => cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id })),
-      ),
+    async result({ params: { id }, caller, platform }) {
+      const { jobs, works } = platform;
+      await findJob(platform, caller, id);
+      const cancel = () => cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id });
+      return toJobView(await jobs.inTurn(rootOf(caller), cancel));
+    },
   }),
 ];
 
-/** A job as it is now: one that awaits a decision ends here once the time for that is over, as its run does. */
+/** A job that the caller may see. @throws AppError `not_found`, also for one that the caller must not see. */
+async function findJob({ jobs }: Pick<Platform, "jobs">, caller: Caller, jobId: string): Promise<JobRecord> {
+  const job = await jobs.get(caller.tenantId, jobId);
+  if (!maySee(caller, job.keyId)) throw notFound("job");
+  return job;
+}
+
+/**
+ * A job as it is now: one that awaits a decision ends here once the time for that is over, as its run does.
+ * @throws AppError `not_found`, also for one that the caller must not see.
+ */
 export async function readJob(
-  { jobs, workflows }: Pick<Platform, "jobs" | "workflows">,
-  tenantId: string,
+  platform: Pick<Platform, "jobs" | "workflows">,
+  caller: Caller,
   jobId: string,
 ): Promise<JobRecord> {
-  const job = await jobs.get(tenantId, jobId);
+  const job = await findJob(platform, caller, jobId);
   if (job.status !== "awaiting") return job;
-  await workflows.expireOverdue(tenantId);
-  return jobs.get(tenantId, jobId);
+  await platform.workflows.expireOverdue(caller.tenantId);
+  return platform.jobs.get(caller.tenantId, jobId);
 }
 
 /** An id that no stream of ours sent counts as none: the stream starts at the first event. */
@@ -109,9 +124,13 @@ function writeJobs(jobs: JobChanges["jobs"]): Buffer {
   return bytes;
 }
 
-async function* toChangeMessages(changes: AsyncIterable<JobChanges>): AsyncGenerator<readonly SseMessage[] | Buffer> {
+async function* toChangeMessages(
+  caller: Caller,
+  changes: AsyncIterable<JobChanges>,
+): AsyncGenerator<readonly SseMessage[] | Buffer> {
+  const isLimited = ownKeyOf(caller) !== undefined;
   for await (const { jobs, isPartial } of changes) {
-    yield writeJobs(jobs);
+    yield writeJobs(isLimited ? jobs.filter(({ keyId }) => maySee(caller, keyId)) : jobs);
     if (isPartial) yield [{ event: "refresh", data: {} }];
   }
 }

@@ -57,6 +57,7 @@ export const modelRoutes = [
     result: async ({ caller, platform }) => ({ fallbacks: await platform.fallbacks.find(caller.tenantId) }),
   }),
   routes.put("/ai/fallbacks", {
+    isForAllCollections: true,
     bodyLimit: "settings",
     auth: "admin",
     summary: "Set the models that respond in place of those that fail",

@@ -47,6 +47,7 @@ export const providerRoutes = [
       wholeList((await platform.providerKeys.list(caller.tenantId)).map((view) => toView(view))),
   }),
   routes.put("/ai/providers/:provider/key", {
+    isForAllCollections: true,
     summary: "Bring your own key for a provider",
     description:
       "Model calls of your tenant use it from then on, everywhere within 5 seconds. It is stored encrypted and never shown again.",
@@ -62,6 +63,7 @@ export const providerRoutes = [
     },
   }),
   routes.post("/ai/providers/:provider/rotate", {
+    isForAllCollections: true,
     summary: "Replace your key for a provider",
     description: "The new key is encrypted under the same data key as the old one. 404 when no key is set.",
     params,
@@ -78,6 +80,7 @@ export const providerRoutes = [
     },
   }),
   routes.delete("/ai/providers/:provider/key", {
+    isForAllCollections: true,
     summary: "Remove your key for a provider",
     description: "Calls then use the platform's key, where it has one.",
     params,

@@ -196,6 +196,7 @@ export const ragRoutes = [
     result: ({ caller, platform }) => platform.rag.settings(caller),
   }),
   routes.put("/rag/settings", {
+    isForAllCollections: true,
     bodyLimit: "settings",
     auth: "admin",
     summary: "Choose the embedding model of your documents",
@@ -207,6 +208,7 @@ export const ragRoutes = [
     result: ({ body, caller, platform }) => platform.rag.changeSettings(caller, body),
   }),
   routes.post("/rag/reindex", {
+    isForAllCollections: true,
     bodyLimit: "settings",
     auth: "admin",
     summary: "Move all documents to the present embedding model",

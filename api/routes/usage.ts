@@ -77,6 +77,7 @@ const routes = declareRoutes({ auth: "member", tags: ["Gateway"], bodyLimit: "se
 
 export const usageRoutes = [
   routes.put("/budget", {
+    isForAllCollections: true,
     auth: "owner",
     summary: "Set the limit that the tenant gives itself for a month",
     description:

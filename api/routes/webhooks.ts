@@ -32,6 +32,7 @@ export const webhookRoutes = [
     result: async ({ caller, platform }) => toSecretView(await platform.webhooks.secrets.find(caller.tenantId)),
   }),
   routes.post("/webhooks/secret/rotate", {
+    isForAllCollections: true,
     summary: "Replace the secret that your webhooks are signed with",
     description: "For a day each webhook carries both signatures, so that receivers can change theirs without a gap.",
     hasSecretReply: true,

@@ -56,7 +56,7 @@ export const workflowRoutes = [
     query: pageQuery("approval").extend({ status: z.enum(approvalStates).default("pending") }),
     responses: { 200: { description: "A page of approvals", body: listOf(approvalViewSchema) } },
     result: ({ query: { status, ...page }, caller, platform }) =>
-      platform.workflows.approvals(caller.tenantId, { status, ...page }),
+      platform.workflows.approvals(caller, { status, ...page }),
   }),
   routes.get("/workflows/approvals/:id", {
     summary: "One approval, with the run that waits for it as far as it has come",
@@ -81,7 +81,7 @@ export const workflowRoutes = [
     summary: "A run with the results of its steps, of whichever workflow",
     params: z.object({ runId: idSchema("workflowRun") }),
     responses: { 200: { description: "The run", body: workflowRunViewSchema } },
-    result: ({ params: { runId }, caller, platform }) => platform.workflows.runOf(caller.tenantId, undefined, runId),
+    result: ({ params: { runId }, caller, platform }) => platform.workflows.runOf(caller, undefined, runId),
   }),
   routes.post("/workflows", {
     summary: "Create a workflow",
@@ -154,13 +154,13 @@ export const workflowRoutes = [
     params,
     query: pageQuery("workflowRun"),
     responses: { 200: { description: "A page of runs", body: listOf(workflowRunSummarySchema) } },
-    result: ({ params: { id }, query, caller, platform }) => platform.workflows.runs(caller.tenantId, id, query),
+    result: ({ params: { id }, query, caller, platform }) => platform.workflows.runs(caller, id, query),
   }),
   routes.get("/workflows/:id/runs/:runId", {
     summary: "A run with the results of its steps",
     params: runParams,
     responses: { 200: { description: "The run", body: workflowRunViewSchema } },
-    result: ({ params: { id, runId }, caller, platform }) => platform.workflows.runOf(caller.tenantId, id, runId),
+    result: ({ params: { id, runId }, caller, platform }) => platform.workflows.runOf(caller, id, runId),
   }),
   routes.post("/workflows/:id/runs/:runId/cancel", {
     summary: "Stop a run",
@@ -169,6 +169,6 @@ export const workflowRoutes = [
     responses: { 200: { description: "The run as it is now", body: workflowRunViewSchema } },
     errors: ["wrong_state"],
     result: ({ params: { id, runId }, caller, platform: { jobs, workflows } }) =>
-      jobs.inTurn(rootOf(caller), () => workflows.cancel(caller.tenantId, id, runId)),
+      jobs.inTurn(rootOf(caller), () => workflows.cancel(caller, id, runId)),
   }),
 ];

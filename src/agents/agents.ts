@@ -6,6 +6,7 @@ import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { errorOf, makeRunList, mayHaveEnded, newRun, type RunRequest, sumSpent, takeRun } from "../runs.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
+import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
 import { hashRun } from "./audit.ts";
 import { makeAgentDefinitions } from "./definitions.ts";
 import type { AgentsDeps } from "./deps.ts";
@@ -36,16 +37,18 @@ export function makeAgents(deps: AgentsDeps) {
       await agentRuns.ensure(record);
       const about = {
         title: record.definition.name,
-        startedBy: request.caller.subject,
+        ...starterOf(request.caller),
         subject: { agentId: record.agentId },
       };
       return { job: await submitWork(deps.jobs, work, { record, isInteractive: request.isInteractive, ...about }) };
     },
     work,
     /** A run with its audit log; `agentId` when it must be of that agent. @throws AppError `not_found`. */
-    async runOf(tenantId: string, runId: string, agentId?: string): Promise<RunView> {
+    async runOf(caller: Caller, runId: string, agentId?: string): Promise<RunView> {
+      const { tenantId } = caller;
       const run = await agentRuns.get(tenantId, runId);
-      if (!run || (agentId !== undefined && run.agentId !== agentId)) throw notFound("run");
+      if (!run || (agentId !== undefined && run.agentId !== agentId) || !maySee(caller, run.caller.keyId))
+        throw notFound("run");
       // The entries after the run: else one that ends in between would seem to have too many.
       const [job, entries] = await Promise.all([deps.jobs.find(tenantId, run.jobId), audit.list(tenantId, runId)]);
       if (!mayHaveEnded(run, job)) return toRunView(run, entries, job);

@@ -93,7 +93,9 @@ function recordedClosing({ recorded }: AuditLog): Closing | undefined {
 async function iterate({ deps, run, context, auditLog, iterations, inner, startedAt }: Running): Promise<Closing> {
   const { tenantId, agentId, sessionId, definition, _id: before } = run;
   try {
-    const session = { agentId, before, endedBy: startedAt, limit: MAX_TURNS };
+    // Others' turns may hold documents that a limited key must not read.
+    const own = run.caller.collections === undefined ? {} : { keyId: run.caller.keyId };
+    const session = { agentId, before, endedBy: startedAt, limit: MAX_TURNS, ...own };
     const earlier =
       sessionId === undefined || run.history
         ? []

@@ -1,11 +1,12 @@
 import { defined, toView } from "../defined.ts";
-import { AppError } from "../errors.ts";
+import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { compositeQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { errorOf, type RunRequest, takeRun } from "../runs.ts";
 import type { OpenExecution } from "../store/execution-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
+import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
 import { type CompositeDeps, type CompositeRun, execute, findRun } from "./execute.ts";
 import { guardInput } from "./guard-input.ts";
 import { patternIds, patterns } from "./patterns.ts";
@@ -52,15 +53,17 @@ export function makeComposite(deps: CompositeDeps) {
       };
       await takeRun(deps.quotas, record);
       await deps.store.executions.insert(record);
-      const about = { title: `${pattern} (${profile})`, startedBy: caller.subject }; // nothing of what is said in it
+      const about = { title: `${pattern} (${profile})`, ...starterOf(caller) }; // nothing of what is said in it
       return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
     },
     work,
     patterns: listPatterns,
     profiles: listProfiles,
     /** A run with its steps. @throws AppError `not_found`. */
-    async trace(tenantId: string, executionId: string): Promise<ExecutionView> {
+    async trace(caller: Caller, executionId: string): Promise<ExecutionView> {
+      const { tenantId } = caller;
       const execution = await findRun(deps, tenantId, executionId);
+      if (!maySee(caller, execution.keyId)) throw notFound("execution");
       return toExecutionView(execution, await deps.jobs.find(tenantId, execution.jobId));
     },
   };

@@ -10,7 +10,7 @@ import type { Rejections } from "./reject.ts";
 import { newRecord, type Submission } from "./submit.ts";
 
 /** A job that no worker runs: it waits for something that others do, and is ended by them. */
-export type ExternalJob = Pick<Submission, "title" | "startedBy"> & {
+export type ExternalJob = Pick<Submission, "title" | "startedBy" | "keyId"> & {
   queue: QueueDefinition;
   tenantId: string;
   jobId: string;

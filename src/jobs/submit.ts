@@ -19,9 +19,11 @@ export type Submission = {
   ids: Record<string, string>;
   /** Ids of what the job makes, for the 202 body. */
   subject: Record<string, string>;
-  /** What it works on, in a few words, and the subject of the caller. */
+  /** What it works on, in a few words. */
   title?: string;
+  /** The subject and the key of the caller. */
   startedBy?: string;
+  keyId?: string;
   isInteractive: boolean;
 };
 
@@ -37,11 +39,12 @@ export function newRecord(
     subject,
     title,
     startedBy,
-  }: Pick<Submission, "tenantId" | "subject" | "title" | "startedBy"> & { jobId: string },
+    keyId,
+  }: Pick<Submission, "tenantId" | "subject" | "title" | "startedBy" | "keyId"> & { jobId: string },
 ) {
   const now = new Date();
   return {
-    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), startedBy }),
+    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), startedBy, keyId }),
     _id,
     tenantId,
     kind,

@@ -99,7 +99,7 @@ export async function submitWork(
   work: Pick<Work, "queue" | "idField" | "reject">,
   accepted: { record: WorkRecord; subject?: Record<string, string> } & Pick<
     Submission,
-    "isInteractive" | "title" | "startedBy"
+    "isInteractive" | "title" | "startedBy" | "keyId"
   >,
 ): Promise<JobRecord> {
   const { record, subject: more, ...about } = accepted;

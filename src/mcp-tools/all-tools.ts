@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { runBodySchema, runResultSchema } from "../agents/schemas.ts";
 import { compositeBodySchema, compositeResultSchema } from "../composite/schemas.ts";
+import { notFound } from "../errors.ts";
 import { toChatRequest } from "../gateway/chat/request.ts";
 import { toChatResponse } from "../gateway/chat/response.ts";
 import { chatBodySchema, chatResponseSchema, listedModelSchema, modelQuerySchema } from "../gateway/schemas.ts";
@@ -14,6 +15,7 @@ import {
   getOrganizationSchema,
   organizationViewSchema,
 } from "../tenancy/organizations.ts";
+import { maySee } from "../tenancy/roles.ts";
 import { type AnyTool, toGatewayCaller, tool } from "./tool.ts";
 
 /** Every tool of the tool server, in the order of its list. */
@@ -89,7 +91,11 @@ export const allTools: readonly AnyTool[] = [
       "Follow a long run by the `jobId` that its tool returned: waits for its end and returns what that tool would have " +
       "returned, or the `jobId` again while it runs.",
     input: z.object({ jobId: idSchema("job") }),
-    start: ({ platform, caller }, { jobId }) => platform.jobs.get(caller.tenantId, jobId),
+    async start({ platform, caller }, { jobId }) {
+      const job = await platform.jobs.get(caller.tenantId, jobId);
+      if (!maySee(caller, job.keyId)) throw notFound("job");
+      return job;
+    },
   }),
   tool({
     name: "svc_models",

@@ -56,5 +56,6 @@ export function submitDocument(
   const fail = (_: DocumentRecord, error: unknown) =>
     deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
   const work = isNew ? deps.work : { ...deps.work, reject: fail }; // queries still see a known document
-  return submitWork(deps.jobs, work, { record, isInteractive, title: record.title, startedBy: subject });
+  const { title, keyId } = record;
+  return submitWork(deps.jobs, work, { record, isInteractive, title, startedBy: subject, keyId });
 }

@@ -69,7 +69,7 @@ export async function acceptReindex(
     throw new AppError("wrong_state", message, { ...(open ? { details: { jobId: open.jobId } } : {}) });
   }
   const title = `documents to ${model}`;
-  return { job: await submitWork(deps.jobs, deps.work, { record, isInteractive, title, startedBy }) };
+  return { job: await submitWork(deps.jobs, deps.work, { record, isInteractive, title, startedBy, keyId }) };
 }
 
 /** Moves documents until none is left that can be moved. What an earlier attempt has moved is not looked at again. */

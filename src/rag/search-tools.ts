@@ -41,6 +41,7 @@ export function makeSearchTools(deps: { store: Pick<Store, "searchTools">; toolN
     toolNames: deps.toolNames,
     publishedAs: ({ name }) => name,
     nameField: "name",
+    isOfItsCollections: true,
     async toChange(_, { name, description, collection, ...scope }: SearchToolBody): Promise<SearchToolChange> {
       const collections = collection === undefined ? undefined : [...new Set([collection].flat())];
       return { name, description, ...defined({ collections }), scope: JSON.stringify(scope) };

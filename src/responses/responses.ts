@@ -6,6 +6,7 @@ import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { cancelWork, submitWork, unlessOver } from "../jobs/work.ts";
 import type { BackgroundResponse, StoredResponse } from "../store/response-store.ts";
+import { starterOf } from "../tenancy/roles.ts";
 import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from "./background.ts";
 import { closeResponse } from "./close-response.ts";
 import { type DraftDeps, makeDrafts } from "./drafts.ts";
@@ -75,7 +76,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
       const about = { jobId, caller, isStreamed, isOpen: true as const, updatedAt: stored.createdAt };
       const record: BackgroundResponse = { ...stored, ...about, request };
       await responses.insert(record);
-      const shown = { title: body.model, startedBy: caller.subject }; // nothing of what is said in it
+      const shown = { title: body.model, ...starterOf(caller) }; // nothing of what is said in it
       return { job: await submitWork(jobs, work, { record, isInteractive: isStreamed, ...shown }) };
     },
     /** A stored response; with its reasoning where it is to go back, and with what its searches found. @throws AppError `not_found`. */

@@ -4,7 +4,7 @@ import type { AgentDefinition } from "./agent-store.ts";
 import { auditCollection } from "./audit-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
-import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeWorkRecords } from "./records.ts";
 import { type CountedRun, countRuns, type PartOfRun } from "./run-use.ts";
 import { makeUseStore } from "./use-store.ts";
@@ -115,21 +115,26 @@ export function makeAgentRunStore(db: Db) {
     list(
       tenantId: string,
       agentId: string,
-      { sessionId, ...page }: PageQuery & { sessionId?: string | undefined },
+      { sessionId, keyId, ...page }: PageQuery & { sessionId?: string | undefined; keyId?: string | undefined },
     ): Promise<Page<AgentRunSummaryRecord>> {
       const filter = { agentId, ...(sessionId === undefined ? {} : { sessionId }) };
-      return findPage(runs, { tenantId, page, filter, fields: listed });
+      const matches = ofKey(keyId, ({ caller }: AgentRunRecord) => caller.keyId);
+      return findPage(runs, { tenantId, page, filter, fields: [...listed, "caller.keyId"], matches });
     },
-    /** Runs of a session that were accepted before the run `before` and had answered by `endedBy`, newest first. */
+    /**
+     * Runs of a session that were accepted before the run `before` and had answered by `endedBy`, newest first; `keyId`: those of
+     * this key alone.
+     */
     turns: (
       tenantId: string,
-      session: { agentId: string; sessionId: string; before: string; endedBy: Date; limit: number },
+      session: { agentId: string; sessionId: string; before: string; endedBy: Date; limit: number; keyId?: string },
     ): Promise<AgentTurn[]> =>
       runs
         .find(
           ofTenant(tenantId, {
             agentId: session.agentId,
             sessionId: session.sessionId,
+            ...(session.keyId === undefined ? {} : { "caller.keyId": session.keyId }),
             _id: { $lt: session.before },
             "end.status": { $in: ["completed" as const, "stopped" as const] },
             "end.finishedAt": { $lte: session.endedBy },

@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
+import { findFirst, findPage, ofKey, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne } from "./writes.ts";
 
@@ -13,6 +13,8 @@ export type ApprovalRecord = TenantDocument & {
   workflowId: string;
   workflowName: string;
   runId: string;
+  /** The key that started its run. */
+  keyId?: string;
   stepId: string;
   /** Where the step stands in the definition. */
   path: string;
@@ -48,8 +50,9 @@ export function makeApprovalStore(db: Db) {
     /** Approvals in a state. */
     list: (
       tenantId: string,
-      { status, ...page }: PageQuery & { status: ApprovalState },
-    ): Promise<Page<ApprovalRecord>> => findPage(approvals, { tenantId, page, filter: { status } }),
+      { status, keyId, ...page }: PageQuery & { status: ApprovalState; keyId?: string | undefined },
+    ): Promise<Page<ApprovalRecord>> =>
+      findPage(approvals, { tenantId, page, filter: { status }, matches: ofKey(keyId, (record) => record.keyId) }),
     /** Decides one that is pending, and not over unless it is to expire; null when it is not: then nothing has changed. */
     decide(tenantId: string, approvalId: string, { status, ...by }: Decision, now: Date) {
       const inTime = status === "approved" || status === "rejected" ? { expiresAt: { $gt: now } } : {};

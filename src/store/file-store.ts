@@ -1,7 +1,7 @@
 import type { Db, UpdateFilter } from "mongodb";
 import { defined } from "../defined.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
+import { findFirst, findPage, ofKey, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne } from "./writes.ts";
 
@@ -107,8 +107,14 @@ export function makeFileStore(db: Db) {
     findBatch,
     removeBatch,
     /** The batches with one of these endpoints. */
-    listBatches: (tenantId: string, endpoints: readonly string[], page: PageQuery): Promise<Page<FileBatchDocument>> =>
-      findPage(batches, { tenantId, page, filter: { endpoint: { $in: [...endpoints] } } }),
+    listBatches(
+      tenantId: string,
+      endpoints: readonly string[],
+      { keyId, ...page }: PageQuery & { keyId?: string | undefined },
+    ): Promise<Page<FileBatchDocument>> {
+      const matches = ofKey(keyId, (batch: FileBatchDocument) => batch.keyId);
+      return findPage(batches, { tenantId, page, filter: { endpoint: { $in: [...endpoints] } }, matches });
+    },
     /** Changes a batch that is in one of these states; null when it is not. */
     changeBatch: (
       { _id, tenantId }: TenantDocument,

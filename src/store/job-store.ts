@@ -15,6 +15,7 @@ export const jobCollection = defineCollection<JobRecord>({
     { key: { tenantId: 1, _id: -1 }, name: "tenant_newest" },
     { key: { tenantId: 1, kind: 1, _id: -1 }, name: "kind_newest" },
     { key: { tenantId: 1, status: 1, _id: -1 }, name: "status_newest" },
+    { key: { tenantId: 1, keyId: 1, _id: -1 }, name: "key_newest" },
     { key: { tenantId: 1, queue: 1 }, name: "tenant_queued", partialFilterExpression: { status: "queued" } },
     { key: { checkAt: 1 }, name: "check", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
@@ -27,6 +28,7 @@ const shown = [
   "subject",
   "title",
   "startedBy",
+  "keyId",
   "status",
   "progress",
   "attempts",
@@ -39,6 +41,13 @@ const shown = [
 
 /** What a list shows of a job: neither its result nor its steps. */
 export type JobSummaryRecord = Shown<JobRecord, typeof shown>;
+
+/** Which jobs are listed; `keyId`: of this key alone. */
+type JobQuery = PageQuery & {
+  kind?: JobKind | undefined;
+  status?: JobState | undefined;
+  keyId?: string | undefined;
+};
 
 const held = ["tenantId", "lastEventId", "cancelRequestedAt"] as const;
 
@@ -72,11 +81,8 @@ export function makeJobStore(db: Db) {
     find: get,
     /** The record of any tenant; for workers and reconcile, that were given the id by the queue. */
     findById: (jobId: string): Promise<JobRecord | null> => jobs.findOne({ _id: jobId }),
-    list(
-      tenantId: string,
-      { kind, status, ...page }: PageQuery & { kind?: JobKind | undefined; status?: JobState | undefined },
-    ): Promise<Page<JobSummaryRecord>> {
-      return findPage(jobs, { tenantId, page, filter: defined({ kind, status }), fields: shown });
+    list(tenantId: string, { kind, status, keyId, ...page }: JobQuery): Promise<Page<JobSummaryRecord>> {
+      return findPage(jobs, { tenantId, page, filter: defined({ kind, status, keyId }), fields: shown });
     },
     /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
     change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => changeOne(jobs, guarded(guard), update),

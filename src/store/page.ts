@@ -78,6 +78,11 @@ export async function findPage<S extends { _id: string }, T extends TenantDocume
   return { data: isBackwards ? data.reverse() : data, nextCursor };
 }
 
+/** What `findPage` looks for in a list of the records that one key started; undefined without a key. */
+export function ofKey<T>(keyId: string | undefined, startedBy: (record: T) => string | undefined) {
+  return keyId === undefined ? undefined : (record: T) => startedBy(record) === keyId;
+}
+
 /** The page with each of its records turned into what is shown of it. */
 export function mapPage<T, V>({ data, nextCursor }: Page<T>, toView: (record: T) => V): Page<V> {
   return { data: data.map(toView), nextCursor };

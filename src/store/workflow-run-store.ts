@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
-import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeWorkRecords } from "./records.ts";
 import { type CountedRun, countRuns, type PartOfRun, withBytes } from "./run-use.ts";
 import { makeUseStore } from "./use-store.ts";
@@ -109,8 +109,15 @@ export function makeWorkflowRunStore(db: Db) {
   return {
     ...records,
     ...counted,
-    list: (tenantId: string, workflowId: string, page: PageQuery): Promise<Page<WorkflowRunSummaryRecord>> =>
-      findPage(runs, { tenantId, page, filter: { workflowId }, fields: [...shown, "end.status", "end.finishedAt"] }),
+    list(
+      tenantId: string,
+      workflowId: string,
+      { keyId, ...page }: PageQuery & { keyId?: string | undefined },
+    ): Promise<Page<WorkflowRunSummaryRecord>> {
+      const fields = [...shown, "end.status", "end.finishedAt", "caller.keyId"];
+      const matches = ofKey(keyId, ({ caller }: WorkflowRunRecord) => caller.keyId);
+      return findPage(runs, { tenantId, page, filter: { workflowId }, fields, matches });
+    },
     /** Notes that an open run is run now. What it awaits stays: a worker that has lost it may begin it late. Null when it has ended. */
     begin: (tenantId: string, runId: string) => begin(tenantId, runId, { $set: { isWatched: true } }),
     /** Notes that a step will be tried again. */

@@ -57,6 +57,30 @@ export function endOfMadeKey({ expiresAt: end }: Pick<Caller, "expiresAt">, want
   throw new AppError("insufficient_scope", message, { param: "expiresAt" });
 }
 
+/** How the record of a job names who started it. */
+export const starterOf = ({ subject: startedBy, keyId }: Pick<Caller, "subject" | "keyId">) => ({ startedBy, keyId });
+
+/** Who asks for something that was started by a key. */
+export type Viewer = Pick<Caller, "tenantId" | "keyId" | "collections">;
+
+/** The key whose work alone a caller sees: its own, if it is limited to collections. Undefined: all of the tenant. */
+export const ownKeyOf = ({ collections, keyId }: Viewer) => (collections === undefined ? undefined : keyId);
+
+/**
+ * Whether a caller may see and cancel what a key started. A key that is limited to collections sees its own alone, since what
+ * others made may hold documents that it must not read.
+ */
+export function maySee(caller: Viewer, startedByKey: string | undefined): boolean {
+  const own = ownKeyOf(caller);
+  return own === undefined || own === startedByKey;
+}
+
+/** @throws AppError `insufficient_scope` for a key that is limited to collections: what it asks for concerns all of them. */
+export function requireUnlimited({ collections }: Pick<Caller, "collections">): void {
+  if (collections === undefined) return;
+  throw new AppError("insufficient_scope", "This needs a key that is not limited to collections.");
+}
+
 /** Whether `role` is at least `needed`. */
 export function hasRole(role: Role, needed: Role): boolean {
   return roles.indexOf(role) >= roles.indexOf(needed);

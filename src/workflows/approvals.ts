@@ -4,7 +4,7 @@ import type { ApprovalRecord, ApprovalState } from "../store/approval-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { sweepEach } from "../sweep-each.ts";
-import { type Caller, hasRole } from "../tenancy/roles.ts";
+import { type Caller, hasRole, maySee, ownKeyOf } from "../tenancy/roles.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { toResult } from "./execute.ts";
 import { isOverdue, readRun, toApprovalView } from "./run-view.ts";
@@ -36,11 +36,11 @@ export function makeApprovals(deps: WorkflowsDeps) {
     }
   };
   /** An approval as it is now: one whose time is over expires here, before the sweep finds it. */
-  const find = async (tenantId: string, approvalId: string): Promise<ApprovalRecord> => {
-    const approval = await approvals.get(tenantId, approvalId);
-    if (!approval) throw notFound("approval");
+  const find = async (caller: Caller, approvalId: string): Promise<ApprovalRecord> => {
+    const approval = await approvals.get(caller.tenantId, approvalId);
+    if (!approval || !maySee(caller, approval.keyId)) throw notFound("approval");
     if (approval.status !== "pending" || !isOverdue(approval)) return approval;
-    return (await expire(approval)) ?? find(tenantId, approvalId);
+    return (await expire(approval)) ?? find(caller, approvalId);
   };
   const runOf = async ({ tenantId, runId }: ApprovalRecord) => {
     const run = await workflowRuns.get(tenantId, runId);
@@ -49,13 +49,14 @@ export function makeApprovals(deps: WorkflowsDeps) {
   };
   return {
     /** Approvals in one state, the newest first. */
-    async approvals(tenantId: string, query: ApprovalQuery): Promise<Page<ApprovalView>> {
+    async approvals(caller: Caller, query: ApprovalQuery): Promise<Page<ApprovalView>> {
+      const { tenantId } = caller;
       await expireOverdue(tenantId);
-      return mapPage(await approvals.list(tenantId, query), toApprovalView);
+      return mapPage(await approvals.list(tenantId, { ...query, keyId: ownKeyOf(caller) }), toApprovalView);
     },
     /** @throws AppError `not_found`. */
     async approval(caller: Caller, approvalId: string): Promise<ApprovalDetail> {
-      const approval = await find(caller.tenantId, approvalId);
+      const approval = await find(caller, approvalId);
       const mayDecide = approval.status === "pending" && hasRole(caller.role, approval.assigneeRole);
       return { ...toApprovalView(approval), run: await runOf(approval), mayDecide };
     },
@@ -63,20 +64,20 @@ export function makeApprovals(deps: WorkflowsDeps) {
     async awaited(caller: Caller, runId: string): Promise<(ApprovalView & { mayDecide: boolean }) | null> {
       const run = await workflowRuns.get(caller.tenantId, runId);
       if (!run?.awaiting || run.end) return null;
-      const approval = await find(caller.tenantId, run.awaiting.approvalId);
+      const approval = await find(caller, run.awaiting.approvalId);
       if (approval.status !== "pending") return null;
       return { ...toApprovalView(approval), mayDecide: hasRole(caller.role, approval.assigneeRole) };
     },
     expireOverdue,
     /** @throws AppError `not_found`, `insufficient_role`; `wrong_state` when it was decided, or its time is over. */
     async decide(caller: Caller, approvalId: string, { decision, comment }: DecisionInput): Promise<DecisionResult> {
-      const { assigneeRole } = await find(caller.tenantId, approvalId);
+      const { assigneeRole } = await find(caller, approvalId);
       if (!hasRole(caller.role, assigneeRole)) {
         throw new AppError("insufficient_role", `This decision is for the role ${assigneeRole}.`);
       }
       const by = { decidedBy: caller.subject, ...(comment === undefined ? {} : { comment: comment.toWellFormed() }) };
       const decided = await approvals.decide(caller.tenantId, approvalId, { status: decision, ...by }, new Date());
-      if (!decided) throw toRejection(await find(caller.tenantId, approvalId));
+      if (!decided) throw toRejection(await find(caller, approvalId));
       await settle(deps, decided);
       return { ...toApprovalView(decided), runStatus: (await runOf(decided)).status };
     },

@@ -4,6 +4,7 @@ import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { errorOf, makeRunList, newRun, type RunRequest, takeRun } from "../runs.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
+import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
 import { makeApprovals } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
@@ -23,9 +24,11 @@ export function makeWorkflows(deps: WorkflowsDeps) {
   const work = makeWorkflowWork(deps);
   const approvals = makeApprovals(deps);
   /** A run as it is at a time: when its approval is overdue then, both expire here. */
-  const find = async (tenantId: string, workflowId: string | undefined, runId: string, at = Date.now()) => {
+  const find = async (caller: Caller, workflowId: string | undefined, runId: string, at = Date.now()) => {
+    const { tenantId } = caller;
     const run = await workflowRuns.get(tenantId, runId);
-    if (!run || (workflowId !== undefined && run.workflowId !== workflowId)) throw notFound("run");
+    if (!run || (workflowId !== undefined && run.workflowId !== workflowId) || !maySee(caller, run.caller.keyId))
+      throw notFound("run");
     if (run.end || !run.awaiting || !isOverdue(run.awaiting, at)) return run;
     await approvals.expireOverdue(tenantId);
     return (await workflowRuns.get(tenantId, runId)) ?? run;
@@ -47,14 +50,14 @@ export function makeWorkflows(deps: WorkflowsDeps) {
       await takeRun(deps.quotas, record);
       await workflowRuns.insert(record);
       const { isInteractive, workflowId } = request;
-      const about = { title: record.name, startedBy: request.caller.subject, subject: { workflowId } };
+      const about = { title: record.name, ...starterOf(request.caller), subject: { workflowId } };
       return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
     },
     work,
     /** `workflowId`: when it must be of that workflow. @throws AppError `not_found`. */
-    async runOf(tenantId: string, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {
+    async runOf(caller: Caller, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {
       const at = Date.now(); // one time for all of it: a run that expires meanwhile has no output of its step yet
-      return readRun(deps, await find(tenantId, workflowId, runId, at), at);
+      return readRun(deps, await find(caller, workflowId, runId, at), at);
     },
     runs: makeRunList(deps.jobs, {
       what: "workflow",
@@ -63,11 +66,11 @@ export function makeWorkflows(deps: WorkflowsDeps) {
       toSummary: toRunSummary,
     }),
     /** Stops a run: one that waits at once, one that works at its next safe point. @throws AppError `not_found`, `wrong_state`. */
-    async cancel(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView> {
-      const { end, jobId } = await find(tenantId, workflowId, runId);
+    async cancel(caller: Caller, workflowId: string, runId: string): Promise<WorkflowRunView> {
+      const { end, jobId, tenantId } = await find(caller, workflowId, runId);
       if (end) throw new AppError("wrong_state", "The run has ended already.", { details: { status: end.status } });
       await cancelWork(deps.jobs, [work], { tenantId, jobId });
-      return readRun(deps, await find(tenantId, workflowId, runId));
+      return readRun(deps, await find(caller, workflowId, runId));
     },
   };
 }

@@ -4,7 +4,7 @@ import { batchUsage, type FakeBatches, startFakeBatches } from "../support/fake-
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
-import { tenantOf } from "../support/tenant-of.ts";
+import { tenantOf, viewerOf } from "../support/tenant-of.ts";
 
 const claude = "claude-haiku-5-5";
 /** Billionths of a USD for one answer of the fake at the full price, as Anthropic's price list has it. */
@@ -223,7 +223,7 @@ describe("batches of messages through the official client of Anthropic", functio
     const { id } = await create({ one: ask("one", { model: "meta-llm" }) });
     expect((await ended(id)).archived_at).to.equal(null);
     const { files } = test.platform.store;
-    const kept = await test.platform.gateway.fileBatches.batch(await tenantOf(test), id);
+    const kept = await test.platform.gateway.fileBatches.batch(viewerOf(await tenantOf(test)), id);
     const days = ((kept.expireAt?.getTime() ?? 0) - kept.createdAt.getTime()) / 86_400_000;
     expect(days).to.be.closeTo(29, 0.1);
     await files.changeBatch(kept, [kept.status], { $set: { expireAt: new Date() } });

@@ -5,7 +5,7 @@ import { type FakeProvider, startFakeProvider } from "../support/fake-provider/s
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
-import { tenantOf } from "../support/tenant-of.ts";
+import { tenantOf, viewerOf } from "../support/tenant-of.ts";
 import { workContext } from "../support/work-context.ts";
 
 /** There are no workers: the test itself is the one that dies, and the one that resumes. */
@@ -42,7 +42,7 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     return batches().create({ tenantId, keyId: "key_test", subject: "member@test" }, input);
   };
   const run = async (batchId: string, signal = new AbortController().signal) => {
-    const { jobId } = await batches().batch(tenantId, batchId);
+    const { jobId } = await batches().batch(viewerOf(tenantId), batchId);
     await batches().work.run(workContext(test, { tenantId, recordId: batchId, jobId, signal }));
   };
 
@@ -56,7 +56,7 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     dying.abort();
     expect(await died).to.be.an("error");
     await run(_id);
-    expect(await batches().batch(tenantId, _id)).to.include({ status: "completed", completed: 1, failed: 0 });
+    expect(await batches().batch(viewerOf(tenantId), _id)).to.include({ status: "completed", completed: 1, failed: 0 });
     await test.platform.gateway.flush();
     const { inputTokens } = fake.served();
     expect((await client.get("/usage")).at("total")).to.include({ requests: 2, inputTokens });
@@ -72,7 +72,7 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     const left = (await gateway.budget(tenantId))?.leftUsd;
     expect(left).to.be.below(10);
     // It died before it could note that the lines are taken up.
-    const taken = await batches().batch(tenantId, batch._id);
+    const taken = await batches().batch(viewerOf(tenantId), batch._id);
     await store.files.changeBatch(taken, ["in_progress"], { $set: { status: "validating" } });
     expect(await isPutOff()).to.equal(true);
     expect((await gateway.budget(tenantId))?.leftUsd).to.equal(left);
@@ -96,7 +96,7 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     const left = (await gateway.budget(tenantId))?.leftUsd;
     expect(left).to.be.below(10);
     // It died before it could note that the requests are begun.
-    const begun = await batches().batch(tenantId, made._id);
+    const begun = await batches().batch(viewerOf(tenantId), made._id);
     await store.files.changeBatch(begun, ["in_progress"], { $set: { status: "validating" } });
     expect(await isPutOff()).to.equal(true);
     expect((await gateway.budget(tenantId))?.leftUsd).to.equal(left);
@@ -108,11 +108,11 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     await held.end(own, { error: { type: "upstream_error", code: "provider_failed", message: "It failed." } });
     await run(made._id);
     // It died before it could note that the results are written.
-    const finished = await batches().batch(tenantId, made._id);
+    const finished = await batches().batch(viewerOf(tenantId), made._id);
     await run(made._id);
-    expect(await batches().batch(tenantId, made._id)).to.deep.equal(finished);
+    expect(await batches().batch(viewerOf(tenantId), made._id)).to.deep.equal(finished);
     expect(finished).to.include({ status: "completed", completed: 1, failed: 1, expired: 0 });
-    const results = (await batches().results(tenantId, made._id)).toString("utf8").trim().split("\n");
+    const results = (await batches().results(viewerOf(tenantId), made._id)).toString("utf8").trim().split("\n");
     expect(results.map((line) => JSON.parse(line).result.type)).to.deep.equal(["succeeded", "errored"]);
     await gateway.setBudget(tenantId, null);
   });

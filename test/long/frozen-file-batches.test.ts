@@ -9,7 +9,7 @@ import { batchUsage, type FakeBatches, startFakeBatches } from "../support/fake-
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { raceWorkers } from "../support/race-workers.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
-import { tenantOf } from "../support/tenant-of.ts";
+import { tenantOf, viewerOf } from "../support/tenant-of.ts";
 import { workContext } from "../support/work-context.ts";
 
 type Line = { custom_id: string; error?: { code: string } | null; result?: { type: string } };
@@ -69,7 +69,7 @@ describe("a file of requests that two workers run at once", () => {
     return (await member.request("POST", "/v1/files", { raw: form })).string("id");
   };
   const begun = async (recordId: string): Promise<Begun> => {
-    const { jobId } = await test.platform.gateway.fileBatches.batch(tenantId, recordId);
+    const { jobId } = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), recordId);
     return { tenantId, recordId, jobId, isLastAttempt: true };
   };
   const create = async (endpoint: string, bodies: Record<string, object>) => {
@@ -138,8 +138,8 @@ describe("a file of requests that two workers run at once", () => {
   const expectResults = async ({ recordId }: Begun, when: string) => {
     const { batch, results } = test.platform.gateway.fileBatches;
     const counts = { status: "completed", completed: answered, failed: 1, expired: 0 };
-    expect(await batch(tenantId, recordId), when).to.include(counts);
-    const lines = read(await results(tenantId, recordId));
+    expect(await batch(viewerOf(tenantId), recordId), when).to.include(counts);
+    const lines = read(await results(viewerOf(tenantId), recordId));
     const ends = lines.map(({ custom_id, result }) => [custom_id, result?.type]);
     expect(ends, when).to.deep.equal([
       ["first", "succeeded"],
@@ -247,7 +247,7 @@ describe("a file of requests that two workers run at once", () => {
         if (!other) await member.post(`/v1/batches/${given.recordId}/cancel`); // none of them was frozen
         await runToEnd(test.platform, given);
         await runBatches(test.platform);
-        const batch = await test.platform.gateway.fileBatches.batch(tenantId, given.recordId);
+        const batch = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), given.recordId);
         expect(batch.status, when).to.equal("cancelled");
         const states = (await test.platform.store.jobs.statesOf(tenantId, itemJobIds(batch))).values();
         expect([...states].every(isFinal), `no line waits, ${when}`).to.equal(true);
@@ -270,7 +270,7 @@ describe("a file of requests that two workers run at once", () => {
       },
       ...{ upTo: 6, every: 3 },
       check: async ({ recordId }, _ends, at) => {
-        const batch = await test.platform.gateway.fileBatches.batch(tenantId, recordId);
+        const batch = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), recordId);
         const states = await test.platform.store.jobs.statesOf(tenantId, itemJobIds(batch));
         expect(states.size, `frozen at ${at}`).to.be.at.most(16);
       },

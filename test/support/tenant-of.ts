@@ -6,3 +6,6 @@ export async function tenantOf({ platform, keys }: TestPlatform): Promise<string
   if (!caller) throw new Error("the owner's key is not known");
   return caller.tenantId;
 }
+
+/** Who asks for what a tenant has, by a key without limits. */
+export const viewerOf = (tenantId: string) => ({ tenantId, keyId: "", collections: undefined });

@@ -4,7 +4,7 @@ import { defineWork, sweepWorks } from "../../src/jobs/work.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { withoutRecords } from "../support/scripted-queue.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
-import { tenantOf } from "../support/tenant-of.ts";
+import { tenantOf, viewerOf } from "../support/tenant-of.ts";
 
 type Made = { jobId: string /** Where a client looks at the record. */; path: string };
 type Kind = {
@@ -134,7 +134,7 @@ describe("work whose job ended without it", () => {
           completion_window: "24h",
         }),
       async made(answer) {
-        const batch = await test.platform.gateway.fileBatches.batch(tenantId, answer.string("id"));
+        const batch = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), answer.string("id"));
         return { jobId: batch.jobId, path: `/v1/batches/${batch._id}` };
       },
       cancelled: "cancelled",
@@ -148,7 +148,7 @@ describe("work whose job ended without it", () => {
           requests: [{ custom_id: "one", params: { model: "meta-llm", max_tokens: 20, messages: [] } }],
         }),
       async made(answer) {
-        const batch = await test.platform.gateway.fileBatches.batch(tenantId, answer.string("id"));
+        const batch = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), answer.string("id"));
         return { jobId: batch.jobId, path: `/v1/messages/batches/${batch._id}` };
       },
       cancelled: "ended",

@@ -6,6 +6,7 @@ import { toForwardedHeaders } from "../../../src/gateway/messages-api/forwarded.
 import { messagesBodySchema } from "../../../src/gateway/messages-api/schemas.ts";
 import { idSchema } from "../../../src/ids.ts";
 import { type FileBatchDocument, openFileBatchStates } from "../../../src/store/file-store.ts";
+import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { betaQuery, toForwardedPath } from "./beta.ts";
@@ -108,7 +109,10 @@ export const anthropicBatchRoutes = [
       if (cursor !== undefined && newerThan !== undefined)
         throw invalidRequest("before_id", "before_id and after_id exclude each other.");
       const page = { limit, cursor, newerThan };
-      const found = await platform.store.files.listBatches(caller.tenantId, [messagesEndpoint], page);
+      const found = await platform.store.files.listBatches(caller.tenantId, [messagesEndpoint], {
+        ...page,
+        keyId: ownKeyOf(caller),
+      });
       const data = found.data.map(toView);
       const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
       return { data, has_more: found.nextCursor !== null, ...ends };
@@ -120,7 +124,7 @@ export const anthropicBatchRoutes = [
     params,
     responses: batchResponse,
     result: async ({ params: { id }, caller, platform }) =>
-      toView(await platform.gateway.fileBatches.batch(caller.tenantId, id)),
+      toView(await platform.gateway.fileBatches.batch(caller, id)),
   }),
   routes.get(`${BATCHES}/:id/results`, {
     ...common,
@@ -132,7 +136,7 @@ export const anthropicBatchRoutes = [
     responses: { 200: { description: "JSON lines", contentType: "application/x-jsonl", body: z.string() } },
     errors: ["wrong_state"],
     async handler({ params: { id }, caller, platform }) {
-      const bytes = await platform.gateway.fileBatches.results(caller.tenantId, id);
+      const bytes = await platform.gateway.fileBatches.results(caller, id);
       const body = toAnthropicResults(bytes.toString("utf8"));
       return { status: 200, headers: { "content-type": "application/x-jsonl" }, body };
     },
@@ -145,7 +149,7 @@ export const anthropicBatchRoutes = [
     responses: batchResponse,
     errors: ["wrong_state"],
     result: async ({ params: { id }, caller, platform }) =>
-      toView(await platform.gateway.fileBatches.cancel(caller.tenantId, id)),
+      toView(await platform.gateway.fileBatches.cancel(caller, id)),
   }),
   routes.delete(`${BATCHES}/:id`, {
     ...common,
@@ -159,7 +163,7 @@ export const anthropicBatchRoutes = [
     },
     errors: ["wrong_state"],
     async result({ params: { id }, caller, platform }) {
-      await platform.gateway.fileBatches.remove(caller.tenantId, id);
+      await platform.gateway.fileBatches.remove(caller, id);
       return { id, type: "message_batch_deleted" };
     },
   }),

@@ -4,6 +4,7 @@ import { withoutNulls } from "../../../src/defined.ts";
 import { batchEndpoints } from "../../../src/gateway/batches/file/read-lines.ts";
 import { idSchema } from "../../../src/ids.ts";
 import { type FileBatchDocument, type FileBatchState, fileBatchStates } from "../../../src/store/file-store.ts";
+import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { afterQuery, openAiListOf, toOpenAiList, toPageQuery, toSeconds } from "./lists.ts";
@@ -85,7 +86,10 @@ export const openAiBatchRoutes = [
     },
     async result({ query, caller, platform }) {
       const page = toOpenAiList(
-        await platform.store.files.listBatches(caller.tenantId, batchEndpoints, toPageQuery(query)),
+        await platform.store.files.listBatches(caller.tenantId, batchEndpoints, {
+          ...toPageQuery(query),
+          keyId: ownKeyOf(caller),
+        }),
         toView,
       );
       return { ...page, first_id: page.data[0]?.id ?? null, last_id: page.data.at(-1)?.id ?? null };
@@ -96,7 +100,7 @@ export const openAiBatchRoutes = [
     params,
     responses: { 200: { description: "The batch", body: batchSchema } },
     result: async ({ params: { id }, caller, platform }) =>
-      toView(await platform.gateway.fileBatches.batch(caller.tenantId, id)),
+      toView(await platform.gateway.fileBatches.batch(caller, id)),
   }),
   routes.post("/v1/batches/:id/cancel", {
     summary: "Stop a batch",
@@ -105,7 +109,7 @@ export const openAiBatchRoutes = [
     responses: { 200: { description: "The batch", body: batchSchema } },
     errors: ["wrong_state"],
     result: async ({ params: { id }, caller, platform }) =>
-      toView(await platform.gateway.fileBatches.cancel(caller.tenantId, id)),
+      toView(await platform.gateway.fileBatches.cancel(caller, id)),
   }),
 ];
 

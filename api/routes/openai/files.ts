@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { idSchema } from "../../../src/ids.ts";
 import { type FileDocument, filePurposes } from "../../../src/store/file-store.ts";
-import type { Caller } from "../../../src/tenancy/roles.ts";
+import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { uploadedFileSchema } from "../../middleware/multipart.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
@@ -46,7 +46,7 @@ export const openAiFileRoutes = [
     responses: { 200: { description: "A page of files", body: openAiListOf(fileSchema, {}) } },
     result: async ({ query: { purpose, ...page }, caller, platform }) =>
       toOpenAiList(
-        await platform.store.files.list(caller.tenantId, { ...toPageQuery(page), purpose, keyId: ownOnly(caller) }),
+        await platform.store.files.list(caller.tenantId, { ...toPageQuery(page), purpose, keyId: ownKeyOf(caller) }),
         toView,
       ),
   }),
@@ -85,9 +85,6 @@ export const openAiFileRoutes = [
     },
   }),
 ];
-
-/** A key that is limited to collections lists its own files. */
-const ownOnly = ({ collections, keyId }: Caller) => (collections === undefined ? undefined : keyId);
 
 function toView({ _id, bytes, createdAt, filename, purpose }: FileDocument): z.output<typeof fileSchema> {
   return { id: _id, object: "file", bytes, created_at: toSeconds(createdAt), filename, purpose, status: "processed" };

@@ -30,7 +30,7 @@ export const workflow = toolKind({
         const request = { caller, workflowId, body: { input }, isInteractive: true, jobId };
         const job = await jobOfCall(setup.deps, { tenantId, jobId }, () => workflows.accept(request));
         const runId = job.subject.runId ?? "";
-        const find = () => workflows.runOf(tenantId, workflowId, runId);
+        const find = () => workflows.runOf(caller, workflowId, runId);
         const isEnough = async () => (await find()).status === "awaiting_approval";
         const { status, error } = await jobs.wait(tenantId, jobId, { signal, isEnough, isOwner: true });
         const { tokensUsed: tokens, costUsd, status: state, output, awaiting } = await find();

@@ -61,6 +61,7 @@ async function askApproval({ deps, run, step, place, fill }: StepWork<HumanAppro
     workflowId,
     workflowName,
     runId,
+    keyId: run.caller.keyId,
     stepId: place.id,
     path: place.path,
     assigneeRole,

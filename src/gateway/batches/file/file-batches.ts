@@ -6,6 +6,7 @@ import { Rescheduled } from "../../../jobs/reschedule.ts";
 import { defineWork, submitWork, type Work } from "../../../jobs/work.ts";
 import { cancellableFileBatchStates, type FileBatchDocument, openFileBatchStates } from "../../../store/file-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
+import { maySee, type Viewer } from "../../../tenancy/roles.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import { type BatchEndpoint, messagesEndpoint } from "./read-lines.ts";
 import { makeRequestFiles } from "./request-files.ts";
@@ -29,17 +30,17 @@ export function makeFileBatches(deps: FileBatchDeps) {
   const requestFiles = makeRequestFiles(deps.store);
   const work = makeFileBatchWork(deps);
   const submit = (batch: FileBatchDocument, title: string) => {
-    const { _id: batchId, startedBy } = batch;
-    const shown = { title, ...defined({ startedBy }) };
+    const { _id: batchId, startedBy, keyId } = batch;
+    const shown = { title, keyId, ...defined({ startedBy }) };
     return submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId }, ...shown });
   };
-  const findBatch = async (tenantId: string, batchId: string) => {
-    const batch = await files.findBatch(tenantId, batchId);
-    if (batch === null) throw notFound("batch");
+  const findBatch = async (caller: Viewer, batchId: string) => {
+    const batch = await files.findBatch(caller.tenantId, batchId);
+    if (batch === null || !maySee(caller, batch.keyId)) throw notFound("batch");
     return batch;
   };
-  const findEnded = async (tenantId: string, batchId: string) => {
-    const batch = await findBatch(tenantId, batchId);
+  const findEnded = async (caller: Viewer, batchId: string) => {
+    const batch = await findBatch(caller, batchId);
     if (!openFileBatchStates.includes(batch.status)) return batch;
     throw new AppError("wrong_state", "The batch has not ended.", { details: { status: batch.status } });
   };
@@ -66,17 +67,17 @@ export function makeFileBatches(deps: FileBatchDeps) {
     /** @throws AppError `not_found`. */
     batch: findBatch,
     /** The results of a batch of messages, as lines of JSON (`MessageResult`). @throws AppError `not_found`, `wrong_state`. */
-    async results(tenantId: string, batchId: string): Promise<Buffer> {
-      const { outputFileId } = await findEnded(tenantId, batchId);
-      const bytes = await deps.store.sources.read(tenantId, outputFileId);
+    async results(caller: Viewer, batchId: string): Promise<Buffer> {
+      const { outputFileId } = await findEnded(caller, batchId);
+      const bytes = await deps.store.sources.read(caller.tenantId, outputFileId);
       if (bytes === null) throw notFound("result");
       return bytes;
     },
     /** Deletes a batch of messages that has ended, its requests and its answers. @throws AppError as `results` does. */
-    async remove(tenantId: string, batchId: string): Promise<void> {
-      const batch = await findEnded(tenantId, batchId);
+    async remove(caller: Viewer, batchId: string): Promise<void> {
+      const batch = await findEnded(caller, batchId);
       await removeContent(deps, batch);
-      await files.removeBatch(tenantId, batchId);
+      await files.removeBatch(caller.tenantId, batchId);
     },
     /** Deletes the results of batches of messages that are kept no longer. Run it on a schedule. */
     async sweep(): Promise<void> {
@@ -88,8 +89,8 @@ export function makeFileBatches(deps: FileBatchDeps) {
       }
     },
     /** Stops what has not been answered yet. @throws AppError `not_found`, `wrong_state`. */
-    async cancel(tenantId: string, batchId: string): Promise<FileBatchDocument> {
-      const batch = await findBatch(tenantId, batchId);
+    async cancel(caller: Viewer, batchId: string): Promise<FileBatchDocument> {
+      const batch = await findBatch(caller, batchId);
       if (batch.status === "cancelling") return batch;
       const cancelling = await moveBatch(files, batch, cancellableFileBatchStates, { status: "cancelling" });
       if (cancelling === null) {

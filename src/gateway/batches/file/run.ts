@@ -121,8 +121,8 @@ async function submitItem(
   { jobId, body, signal }: { jobId: string; body: unknown; signal: AbortSignal },
 ): Promise<boolean> {
   const { jobs } = deps;
-  const { tenantId, startedBy } = batch;
-  const shown = defined({ startedBy });
+  const { tenantId, startedBy, keyId } = batch;
+  const shown = defined({ startedBy, keyId });
   const held = { queue: batchQueue, tenantId, jobId, subject: { batchId: batch._id }, isRetried: true, ...shown };
   try {
     await beginItem(deps, batch, { held, body, signal });

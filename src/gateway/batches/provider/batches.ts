@@ -90,8 +90,8 @@ export function makeBatches(deps: BatchDeps) {
       // An item is sent only while its job waits, so it may be taken no sooner than that is there.
       const isNew = await store.insertItem(item);
       if (!isNew && reserved) await gateway.budgets.settleLater(caller.tenantId, reserved, 0); // the item has its own
-      const { tenantId } = caller;
-      const shown = { title: requested, ...defined({ startedBy }) }; // nothing of what is said in it
+      const { tenantId, keyId } = caller;
+      const shown = { title: requested, keyId, ...defined({ startedBy }) }; // nothing of what is said in it
       const job = await jobs.held.hold({ queue: batchQueue, tenantId, jobId, subject: {}, isRetried, ...shown });
       try {
         await store.moveItem(jobId, ["accepted"], { state: "waiting" });

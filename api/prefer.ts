@@ -71,11 +71,11 @@ type JobService = {
 export async function serveJob(input: JobCall, service: JobService): Promise<JsonReply> {
   const preference = readPreference(input.header("prefer"), service.defaultWaitMs);
   const { platform, caller, body } = input;
-  if (body.callback) platform.callbacks.check(body.callback.url);
+  if (body.callback) await platform.callbacks.admit(caller, body.callback.url);
   const isInteractive = preference.waitMs > 0;
   const { job } = await acceptOnce(input, (jobId) => service.accept({ jobId, isInteractive }));
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
-  if (body.callback) await platform.callbacks.expect(caller.tenantId, job._id, body.callback.url);
+  if (body.callback) await platform.callbacks.expect(caller, job._id, body.callback.url);
   return replyWithJob(input, job, { status: service.status ?? 200, preference });
 }
 

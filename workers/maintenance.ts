@@ -56,7 +56,12 @@ export function keepReconciled(platform: Platform) {
       await removeExcess(platform);
     }),
   ];
-  return { stop: async () => void (await Promise.all(loops.map((loop) => loop.stop()))) };
+  return {
+    async stop() {
+      await Promise.all(loops.map((loop) => loop.stop()));
+      await callbacks.settled();
+    },
+  };
 }
 
 /** Removes the oldest call logs of tenants that keep too many bytes of them: a few in each step, and a bounded number in a pass. */

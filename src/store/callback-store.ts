@@ -7,6 +7,8 @@ import { updateIf } from "./writes.ts";
 /** An address that is to be notified of a job's end. Its id is the job's. */
 export type CallbackRecord = TenantDocument & {
   url: string;
+  /** The tenant whose turns its message takes: the root of those that it made. Absent: its own, in records of earlier releases. */
+  owner?: string;
   /** Attempts to send the message; none at first. */
   attempts?: number;
   createdAt: Date;
@@ -16,7 +18,10 @@ export type CallbackRecord = TenantDocument & {
 
 export const callbackCollection = defineCollection<CallbackRecord>({
   name: "callbacks",
-  indexes: [{ key: { nextAt: 1 }, name: "due" }],
+  indexes: [
+    { key: { nextAt: 1 }, name: "due" },
+    { key: { owner: 1 }, name: "owner" },
+  ],
 });
 
 export type CallbackStore = ReturnType<typeof makeCallbackStore>;
@@ -27,8 +32,15 @@ export function makeCallbackStore(db: Db) {
   return {
     ensure,
     remove,
-    /** Those to be looked at, of all tenants, the most overdue first. */
-    due: (now: Date, limit: number) => findFirst(callbacks, { nextAt: { $lte: now } }, { by: "nextAt", limit }),
+    /** How many an owner has; counts no further than `limit`. */
+    count: (owner: string, limit: number) => callbacks.countDocuments({ owner }, { limit }),
+    /** Those to be looked at, of all tenants but these, the most overdue first. */
+    due: (now: Date, limit: number, exceptOwners: readonly string[]) =>
+      findFirst(
+        callbacks,
+        { nextAt: { $lte: now }, owner: { $not: { $in: [...exceptOwners] } } },
+        { by: "nextAt", limit },
+      ),
     /** Puts off exactly this state of one until `nextAt`; false when another process has it by now. */
     putOff: ({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; attempts?: number }) =>
       updateIf(callbacks, ofTenant(tenantId, { _id, nextAt: from }), { $set: next }),

@@ -47,7 +47,8 @@ export const fromStoredCaller = (tenantId: string, { collections, ...stored }: S
 });
 
 /** The tenant whose rate, places and memory a caller's requests take. */
-export const rootOf = ({ tenantId, rootTenantId = tenantId }: Caller) => rootTenantId;
+export const rootOf = ({ tenantId, rootTenantId = tenantId }: Pick<Caller, "tenantId" | "rootTenantId">) =>
+  rootTenantId;
 
 /** When a key that the caller makes ends: with the caller at the latest. @throws AppError `insufficient_scope` for a later end. */
 export function endOfMadeKey({ expiresAt: end }: Pick<Caller, "expiresAt">, wanted?: Date): Date | undefined {

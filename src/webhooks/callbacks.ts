@@ -9,11 +9,23 @@ import type { Egress } from "../net/egress.ts";
 import type { CallbackRecord, CallbackStore } from "../store/callback-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
+import { type Caller, rootOf } from "../tenancy/roles.ts";
+import { makePauses, type Pauses } from "./pauses.ts";
 import type { Webhooks } from "./webhooks.ts";
 
-/** Callbacks of one sweep, and how many of them it handles in parallel. */
+/** Callbacks that one read of a sweep finds, how many of them it looks at in parallel, and reads of one sweep. */
 const SWEPT = 200;
 const PARALLEL = 8;
+const MAX_READS = 20;
+/** Messages under way at a time in a process, and of one owner: slow receivers of one leave places for the others. */
+const PLACES = 64;
+const PLACES_OF_OWNER = 8;
+/** The longest wait for a receiver, in ms. */
+const TIMEOUT_MS = 10_000;
+/** Callbacks that an owner may have: of jobs that have not ended, and of messages that were not accepted yet. */
+const MAX_OPEN = 2_000;
+/** A message is given up at this age, in ms. */
+const MAX_AGE_MS = 86_400_000;
 /** A job that does not exist after this time was never accepted, in ms. */
 const NEVER_ACCEPTED_MS = 60_000;
 /** Shortest and longest time until an unfinished job is checked again, in ms: in between, a tenth of its age. */
@@ -38,47 +50,111 @@ type CallbacksDeps = {
 /** Reports the end of jobs to addresses, at least once each, whichever process dies. The message's id is the job's. */
 export function makeCallbacks(deps: CallbacksDeps) {
   const { store, egress } = deps;
+  const outbox = makeOutbox((callback: CallbackRecord, job: JobRecord) => send(deps, pauses, callback, job));
+  const pauses = makePauses();
+  const look = async (callback: CallbackRecord) => {
+    const ended = await findEnded(deps, callback);
+    if (ended) outbox.begin(callback, ended);
+  };
   return {
-    /** @throws AppError `source_refused`, naming `callback.url`, for an address that is never called. */
-    check: (url: string) => void egress.check(url, "callback.url"),
+    /**
+     * Whether the end of one more job can be reported to this address.
+     * @throws AppError `source_refused`, naming `callback.url`, for an address that is never called; `too_many_concurrent`.
+     */
+    async admit(caller: Owner, url: string): Promise<void> {
+      egress.check(url, "callback.url");
+      if ((await store.count(rootOf(caller), MAX_OPEN)) < MAX_OPEN) return;
+      const message = `You have ${MAX_OPEN} callbacks that are not delivered yet; wait, or send no callback.`;
+      throw new AppError("too_many_concurrent", message, {
+        param: "callback",
+        details: { limit: MAX_OPEN },
+        retryable: true,
+        retryAfterMs: LOOK_AT_MOST_MS,
+      });
+    },
     /** Records that the end of an accepted job is to be reported to an address. */
-    async expect(tenantId: string, jobId: string, url: string): Promise<void> {
+    async expect(caller: Owner, jobId: string, url: string): Promise<void> {
       const now = new Date();
       const nextAt = new Date(+now + LOOK_AFTER_MS);
-      await store.ensure({ _id: jobId, tenantId, url, createdAt: now, nextAt });
+      const { tenantId } = caller;
+      await store.ensure({ _id: jobId, tenantId, owner: rootOf(caller), url, createdAt: now, nextAt });
     },
     /**
-     * Reports the jobs that have ended since; returns how many callbacks it found. Run it on a schedule. Once the signal
-     * aborts, it begins no more of them: slow receivers can hold a whole sweep for minutes.
+     * Begins to report the jobs that have ended since; returns how many callbacks it found. Run it on a schedule. It waits for no
+     * receiver. Owners whose places are taken are passed over. Once the signal aborts, it begins no more messages.
      */
     async sweep(signal?: AbortSignal): Promise<number> {
-      const due = await store.due(new Date(), SWEPT);
-      for (let at = 0; at < due.length && !signal?.aborted; at += PARALLEL) {
-        await Promise.all(due.slice(at, at + PARALLEL).map((callback) => check(deps, callback)));
+      let found = 0;
+      for (let read = 0; read < MAX_READS && !outbox.isFull(); read += 1) {
+        const due = await store.due(new Date(), SWEPT, outbox.busyOwners());
+        for (let at = 0; at < due.length; at += PARALLEL) {
+          if (signal?.aborted) return found;
+          await Promise.all(due.slice(at, at + PARALLEL).map(look));
+        }
+        found += due.length;
+        if (due.length < SWEPT) break;
       }
-      return due.length;
+      return found;
     },
+    /** Resolves when no message is under way. */
+    settled: outbox.settled,
   };
 }
 
-async function check(deps: CallbacksDeps, callback: CallbackRecord): Promise<void> {
-  const { store, jobs } = deps;
+type Owner = Pick<Caller, "tenantId" | "rootTenantId">;
+
+/** Messages under way: a bounded number, and of each owner. One that finds no place stays due. */
+function makeOutbox(deliver: (callback: CallbackRecord, job: JobRecord) => Promise<void>) {
+  const running = new Map<Promise<void>, string>();
+  const count = (owner: string) => [...running.values()].filter((one) => one === owner).length;
+  const isFull = () => running.size >= PLACES;
+  return {
+    isFull,
+    busyOwners: () => [...new Set(running.values())].filter((owner) => count(owner) >= PLACES_OF_OWNER),
+    begin(callback: CallbackRecord, job: JobRecord): void {
+      const owner = callback.owner ?? callback.tenantId;
+      if (isFull() || count(owner) >= PLACES_OF_OWNER) return;
+      const delivery = deliver(callback, job).finally(() => running.delete(delivery));
+      running.set(delivery, owner);
+    },
+    settled: async () => void (await Promise.allSettled(running.keys())),
+  };
+}
+
+/** The job of a callback if it has ended; else the callback is looked at later, or removed. */
+async function findEnded({ store, jobs }: CallbacksDeps, callback: CallbackRecord): Promise<JobRecord | undefined> {
   const { tenantId, _id: jobId, createdAt } = callback;
   const ageMs = Date.now() - createdAt.getTime();
   const job = await jobs.find(tenantId, jobId);
-  if (job && isFinal(job.status)) return send(deps, callback, job);
-  if (!job && ageMs > NEVER_ACCEPTED_MS) return void (await store.remove(tenantId, jobId));
+  if (job && isFinal(job.status)) return job;
+  if (!job && ageMs > NEVER_ACCEPTED_MS) {
+    await store.remove(tenantId, jobId);
+    return undefined;
+  }
   const waitMs = Math.min(Math.max(ageMs / 10, LOOK_AFTER_MS), LOOK_AT_MOST_MS);
   await store.putOff(callback, { nextAt: new Date(Date.now() + waitMs) });
+  return undefined;
 }
 
-/** Sends the message once. The record is rescheduled first, so that other sweeps skip it meanwhile. */
-async function send(
+/** Sends the message once. The record is rescheduled first, so that other sweeps skip it meanwhile. It never rejects. */
+async function send(deps: CallbacksDeps, pauses: Pauses, callback: CallbackRecord, job: JobRecord): Promise<void> {
+  const until = pauses.until(receiverOf(callback));
+  try {
+    if (until !== undefined) return void (await deps.store.putOff(callback, { nextAt: new Date(until) }));
+    await attempt(deps, pauses, callback, job);
+  } catch (error) {
+    deps.logger.warn({ err: error, jobId: callback._id }, "a callback could not be handled; a later sweep will");
+  }
+}
+
+async function attempt(
   { store, webhooks, works, logger }: CallbacksDeps,
+  pauses: Pauses,
   callback: CallbackRecord,
   job: JobRecord,
 ): Promise<void> {
-  const { tenantId, _id: jobId, url } = callback;
+  const { tenantId, _id: jobId, url, createdAt } = callback;
+  const receiver = receiverOf(callback);
   const attempts = (callback.attempts ?? 0) + 1;
   const leased = { nextAt: new Date(Date.now() + LEASE_MS), attempts };
   if (!(await store.putOff(callback, leased))) return;
@@ -89,11 +165,14 @@ async function send(
       data: { ...toAcceptedView(job), ...defined({ error: job.error }) },
     };
     const { signal } = new AbortController(); // a webhook has its own time-out
-    await webhooks.deliver(tenantId, { id: jobId, url, method: "POST", body, signal });
+    await webhooks.deliver(tenantId, { id: jobId, url, method: "POST", body, signal, timeoutMs: TIMEOUT_MS });
+    pauses.succeeded(receiver);
     await store.remove(tenantId, jobId);
   } catch (error) {
-    const { retryable = true, retryAfterMs = 0 } = error instanceof AppError ? error : {};
-    if (retryable && attempts < MAX_ATTEMPTS) {
+    const { code, retryable = true, retryAfterMs = 0 } = error instanceof AppError ? error : {};
+    if (code === "source_unreachable") pauses.failed(receiver);
+    const isOld = Date.now() - (job.finishedAt ?? createdAt).getTime() > MAX_AGE_MS;
+    if (retryable && attempts < MAX_ATTEMPTS && !isOld) {
       const backoffMs = jittered(BACKOFF_MS * 3 ** (attempts - 1));
       const nextAt = new Date(Date.now() + Math.max(backoffMs, retryAfterMs));
       await store.putOff({ ...callback, ...leased }, { nextAt });
@@ -103,3 +182,6 @@ async function send(
     await store.remove(tenantId, jobId);
   }
 }
+
+/** Whom a pause is for: the origin, as one owner knows it, so that nobody pauses the messages of another. */
+const receiverOf = ({ owner, tenantId, url }: CallbackRecord) => `${owner ?? tenantId}\n${new URL(url).origin}`;

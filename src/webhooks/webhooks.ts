@@ -16,7 +16,15 @@ const MAX_HEADER_LENGTH = 1_000;
 const MAX_RETRY_AFTER_MS = 600_000;
 
 /** A message to a tenant's own server. Its id is the same at every attempt, so that a receiver recognises a repeat. */
-type Delivery = { id: string; url: string; method: string; body?: unknown; signal: AbortSignal };
+type Delivery = {
+  id: string;
+  url: string;
+  method: string;
+  body?: unknown;
+  signal: AbortSignal;
+  /** The longest wait for the response and its body, in ms; default 30 s. */
+  timeoutMs?: number;
+};
 /** The response. `body` is a JSON value where the response is JSON, else text. */
 type Delivered = { status: number; headers: Record<string, string>; body: unknown };
 
@@ -31,7 +39,10 @@ export function makeWebhooks(deps: Parameters<typeof makeWebhookSecrets>[0] & { 
      * Sends one message, once; GET has no body. @throws AppError `source_refused`, `webhook_failed` (the response is no 2xx),
      * `source_unreachable`, each with whether another attempt can help; the signal's reason.
      */
-    async deliver(tenantId: string, { id, url, method, body, signal }: Delivery): Promise<Delivered> {
+    async deliver(
+      tenantId: string,
+      { id, url, method, body, signal, timeoutMs = TIMEOUT_MS }: Delivery,
+    ): Promise<Delivered> {
       const text = method === "GET" || body === undefined ? "" : JSON.stringify(body);
       const headers = {
         accept: "application/json, text/*;q=0.9, */*;q=0.1",
@@ -40,7 +51,7 @@ export function makeWebhooks(deps: Parameters<typeof makeWebhookSecrets>[0] & { 
         "idempotency-key": id,
         "user-agent": "Switchyard-Webhooks/1",
       };
-      const inTime = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+      const inTime = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
       try {
         const request = { method, headers, signal: inTime, ...(text === "" ? {} : { body: text }) };
         const response = await deps.egress.fetch(url, request);
@@ -50,7 +61,7 @@ export function makeWebhooks(deps: Parameters<typeof makeWebhookSecrets>[0] & { 
       } catch (error) {
         signal.throwIfAborted();
         if (!inTime.aborted) throw asRetryable(error);
-        throw new AppError("source_unreachable", `There was no response within ${TIMEOUT_MS} ms.`, { retryable: true });
+        throw new AppError("source_unreachable", `There was no response within ${timeoutMs} ms.`, { retryable: true });
       }
     },
   };

@@ -328,7 +328,7 @@ describe("tools of agents", function () {
     }
     expect(upstream.calls).to.deep.equal([]);
     expect((await member.get(`/agents/${agentId}/runs`)).at("data")).to.deep.equal([]);
-    expect(await test.platform.store.callbacks.due(new Date(Date.now() + 60_000), 100)).to.deep.equal([]);
+    expect(await test.platform.store.callbacks.due(new Date(Date.now() + 60_000), 100, [])).to.deep.equal([]);
   });
 
   it("run a workflow to its end, or until a person has to decide", async () => {

@@ -1,5 +1,7 @@
+import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
+import { makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import type { ToolRequest } from "../support/tool-server.ts";
 import { chatModel, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
@@ -80,6 +82,56 @@ describe("callbacks of jobs", function () {
     expect(
       new Set(harness.site.requests.map(({ headers, path }) => path === "/flaky" && headers["webhook-id"])).size,
     ).to.equal(2);
+  });
+
+  it("of one tenant reach their receiver while those of another wait for receivers that do not answer", async () => {
+    const stranger = makeClient({ url: harness.test.url, key: harness.test.keys.stranger });
+    const held: ServerResponse[] = [];
+    harness.site.on("/silent", (_, response) => {
+      held.push(response.writeHead(200)); // and never an end
+      response.write(" ");
+    });
+    const callback = { url: `${harness.site.origin}/silent` };
+    const texts = Array.from({ length: 24 }, (_, n) => `Silent ${n}.`);
+    for (const content of texts) {
+      const accepted = await stranger.post("/rag/ingest", { content, callback }, later);
+      expect(accepted.status, accepted.text).to.equal(202);
+    }
+    await pollUntil(() => held.length >= 8, { timeoutMs: 15_000, what: "receivers that do not answer" });
+    const startedAt = performance.now();
+    await harness.member.post("/rag/ingest", { content: "Quick.", ...callbackTo("/quick") }, later);
+    await message("/quick");
+    expect(performance.now() - startedAt).to.be.below(8_000);
+    callbackTo("/silent"); // which answers from now on
+    for (const response of held) response.end();
+  });
+
+  it("are refused beyond so many that are not delivered, before anything is accepted", async () => {
+    const { store } = harness.test.platform;
+    const stranger = makeClient({ url: harness.test.url, key: harness.test.keys.stranger });
+    const caller = await harness.test.platform.tenancy.authenticate(harness.test.keys.stranger);
+    const { tenantId = "" } = caller ?? {};
+    const createdAt = new Date();
+    const nextAt = new Date(Date.now() + 3_600_000);
+    const url = `${harness.site.origin}/never`;
+    const open = Array.from({ length: 2_000 }, (_, n) => ({
+      _id: `job_open_${n}`,
+      tenantId,
+      owner: tenantId,
+      url,
+      createdAt,
+      nextAt,
+    }));
+    for (let at = 0; at < open.length; at += 200)
+      await Promise.all(open.slice(at, at + 200).map((one) => store.callbacks.ensure(one)));
+    const refused = await stranger.post("/rag/ingest", { content: "One more.", callback: { url } }, later);
+    expect([refused.status, refused.at("error.code"), refused.at("error.param")]).to.deep.equal([
+      429,
+      "too_many_concurrent",
+      "callback",
+    ]);
+    expect((await stranger.post("/rag/ingest", { content: "One more." }, later)).status).to.equal(202);
+    for (const { _id } of open) await store.callbacks.remove(tenantId, _id);
   });
 
   it("with a forbidden address are refused, and nothing is accepted; a form may name one, too", async () => {

@@ -206,7 +206,7 @@ describe("an input that a regulated profile does not take", function () {
     const answer = await client.post("/composite/execute", { ...body("healthcare", "Is it safe?"), callback });
     answers.push(answer);
     expect([answer.status, answer.at("error.param")]).to.deep.equal([422, "callback.url"]);
-    expect(await test.platform.store.callbacks.due(new Date(Date.now() + 60_000), 10)).to.deep.equal([]);
+    expect(await test.platform.store.callbacks.due(new Date(Date.now() + 60_000), 10, [])).to.deep.equal([]);
   });
 
   it("is refused by the domain function itself, for every caller", async () => {

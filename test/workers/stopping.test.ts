@@ -40,7 +40,7 @@ describe("a worker's sweeps", function () {
       shutdownGraceMs: 0,
     });
     const { _id: ended } = await jobs.submit(test.platform, tenantId, async () => ({}));
-    await test.platform.callbacks.expect(tenantId, ended, `${site.origin}/slow`);
+    await test.platform.callbacks.expect({ tenantId }, ended, `${site.origin}/slow`);
     await calls[0]?.promise; // a sweep waits for the receiver
     const begun = Promise.withResolvers<void>();
     await jobs.submit(test.platform, tenantId, async ({ signal }) => {

@@ -106,7 +106,7 @@ async function makeInBackground(
   const { tenantId } = input.caller;
   if (body.store === false) throw invalidRequest("store", "store: a response in the background is stored.");
   if (isRegulated) throw invalidRequest("background", "background: nothing of a regulated profile's chats is kept.");
-  if (body.callback) platform.callbacks.check(body.callback.url);
+  if (body.callback) await platform.callbacks.admit(input.caller, body.callback.url);
   // The guard of a run comes before the record of the response, which keeps the input.
   await platform.chat.check(toGatewayCaller(input, SURFACE), request).catch((error: unknown) => {
     throw withOwnName(error, places);
@@ -117,7 +117,7 @@ async function makeInBackground(
     platform.responses.accept({ caller, body, options: request.options ?? {}, conversation, jobId }),
   );
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
-  if (body.callback) await platform.callbacks.expect(tenantId, job._id, body.callback.url);
+  if (body.callback) await platform.callbacks.expect(input.caller, job._id, body.callback.url);
   const id = job.subject.responseId ?? "";
   if (body.stream !== true) return { status: 200, body: await platform.responses.get(tenantId, id) };
   const events = await platform.responses.events(tenantId, id, { after: -1, signal });

@@ -98,6 +98,7 @@ export const ragRoutes = [
       "source_refused",
       "source_unreachable",
       "source_unreadable",
+      "source_incomplete",
       "request_too_large",
       "quota_exceeded",
       "not_found",
@@ -160,7 +161,14 @@ export const ragRoutes = [
       },
       202: { description: "The URL is being read", body: acceptedSchema },
     },
-    errors: ["source_refused", "source_unreachable", "source_unreadable", "request_too_large", "wrong_state"],
+    errors: [
+      "source_refused",
+      "source_unreachable",
+      "source_unreadable",
+      "source_incomplete",
+      "request_too_large",
+      "wrong_state",
+    ],
     handler(input) {
       const { caller, platform, params } = input;
       return serveJob(input, { accept: (job) => platform.rag.refresh({ caller, documentId: params.id, ...job }) });

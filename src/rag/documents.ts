@@ -96,7 +96,7 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace">) {
 
 function toDocumentView(record: ShownDocument): DocumentView {
   const { _id: documentId, title, chunks, createdAt, updatedAt, metadata, jobId, duplicateOf, error } = record;
-  const { externalId, expiresAt, refreshEveryHours, refreshAt } = record;
+  const { externalId, expiresAt, refreshEveryHours, refreshAt, warnings, requireComplete } = record;
   const { kind, url, name, type } = record.source;
   const source = defined({ kind, url, name, type });
   const space = record.vectorSpace === undefined ? undefined : readSpaceKey(record.vectorSpace);
@@ -117,6 +117,8 @@ function toDocumentView(record: ShownDocument): DocumentView {
     metadata,
     jobId,
     duplicateOf,
+    warnings,
+    requireComplete,
     embeddingModel: space?.model,
     dimensions: space?.dimensions,
     error,

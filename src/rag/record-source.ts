@@ -175,14 +175,14 @@ async function reassign(
 
 /** What a body says of a document, besides its source. */
 function describe(document: IngestInput) {
-  const { title, metadata, expiresAt } = document;
+  const { title, metadata, expiresAt, requireComplete } = document;
   const fileBatchId = "storedFile" in document ? document.storedFile.batchId : undefined;
   return {
     ...(title === undefined ? {} : { title, isTitleGiven: true }),
     ...(metadata === undefined ? {} : { metadata, tags: tagsOf(metadata) }),
     ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
     ...("refreshEveryHours" in document ? toRefresh(document.refreshEveryHours) : {}),
-    ...defined({ fileBatchId }),
+    ...defined({ fileBatchId, requireComplete }),
   };
 }
 

@@ -3,6 +3,7 @@ import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { shownStates } from "../store/document-state.ts";
+import { documentWarningCodes, MAX_WARNED_PAGES } from "../store/document-warning.ts";
 import { reindexModes } from "../store/reindex-store.ts";
 import { tryParseJson } from "../try-parse-json.ts";
 import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
@@ -69,13 +70,23 @@ const keeping = {
     .optional()
     .describe("From then on no query sees the document, and it is deleted"),
 };
+const requireComplete = z
+  .boolean()
+  .optional()
+  .describe("Refuse the source, at each later reading too, if something of it would be lost; `false` ends that");
 const refreshEveryHours = z
   .int()
   .min(1)
   .max(720)
   .optional()
   .describe("How often a URL is read again by itself, in hours; without it never");
-const description = { title: title.optional(), metadata: metadataSchema.optional(), collection, ...keeping };
+const description = {
+  title: title.optional(),
+  metadata: metadataSchema.optional(),
+  collection,
+  requireComplete,
+  ...keeping,
+};
 
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
@@ -98,6 +109,11 @@ export const fileFieldsSchema = z.object({
     .pipe(metadataSchema)
     .optional(),
   collection,
+  requireComplete: z
+    .enum(["true", "false"])
+    .transform((text) => text === "true")
+    .optional()
+    .describe("`true` or `false`, as in JSON"),
   ...keeping,
 });
 
@@ -114,29 +130,30 @@ export type DocumentChange = z.output<typeof documentChangeSchema>;
 
 const duplicateOf = idSchema("document").describe("An earlier document of the same content");
 
-/** What a warning of a document is about. */
-export const documentWarningCodes = [
-  "pages_without_text",
-  "unreadable_fonts",
-  "parts_left_out",
-  "charset_uncertain",
-  "text_left_out",
-  "read_by_ocr",
-] as const;
-
 /** Something of its source that a document does not hold, or may hold wrongly. */
 export const documentWarningSchema = z.object({
   code: z.enum(documentWarningCodes),
   message: z.string().describe("A sentence for a person: what is missing or uncertain, and how much of it"),
-  pages: z.array(z.int()).max(100).optional().describe("The pages that it is about, from 1; the first 100 of them"),
+  pages: z
+    .array(z.int())
+    .max(MAX_WARNED_PAGES)
+    .optional()
+    .describe("The pages that it is about, from 1; the first 100 of them"),
 });
 export type DocumentWarning = z.output<typeof documentWarningSchema>;
+const warnings = z
+  .array(documentWarningSchema)
+  .optional()
+  .describe(
+    "What the document does not hold of its source; absent while nothing has been read, or by an earlier release",
+  );
 
 export const ingestResultSchema = z.object({
   documentId: idSchema("document"),
   chunks: z.number().int().describe("Chunks that the document was split into"),
   status: z.enum(shownStates),
   duplicateOf: duplicateOf.optional(),
+  warnings,
   unchanged: z.literal(true).optional().describe("Of a refresh: the URL has not changed since it was read"),
 });
 export type IngestResult = z.output<typeof ingestResultSchema>;
@@ -162,6 +179,8 @@ export const documentViewSchema = z.object({
   metadata: metadataSchema,
   jobId: idSchema("job"),
   duplicateOf: duplicateOf.optional(),
+  warnings,
+  requireComplete: z.boolean().optional().describe("Whether a source of which something would be lost is refused"),
   embeddingModel: z.string().optional().describe("The model that made the vectors of its chunks"),
   dimensions: z.int().optional().describe("The length of these vectors"),
   error: errorViewSchema.optional(),

@@ -13,6 +13,7 @@ import {
 } from "./document-record.ts";
 import { makeSpaceQueries } from "./document-spaces.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
+import type { DocumentWarning } from "./document-warning.ts";
 import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, insertIfAbsent } from "./writes.ts";
@@ -32,6 +33,8 @@ const shown = [
   "metadata",
   "jobId",
   "duplicateOf",
+  "warnings",
+  "requireComplete",
   "vectorSpace",
   "error",
 ] as const;
@@ -54,6 +57,7 @@ export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
       | "source"
       | "sourceId"
       | "refreshJobId"
+      | "requireComplete"
     >
   >;
 export type Publication = Pick<DocumentRecord, "version" | "chunks" | "publishedBy"> & {
@@ -61,6 +65,7 @@ export type Publication = Pick<DocumentRecord, "version" | "chunks" | "published
   title?: string;
   contentHash: string;
   vectorSpace: string;
+  warnings: DocumentWarning[];
   validators?: SourceValidators;
   duplicateOf: string | null;
 };

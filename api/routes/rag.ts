@@ -137,7 +137,7 @@ export const ragRoutes = [
     result: ({ params: { id }, caller, platform }) => platform.rag.get(caller, id),
   }),
   routes.patch("/rag/documents/:id", {
-    summary: "Change the title, metadata, expiry or refreshes of a document",
+    summary: "Change the title, name, metadata, expiry or refreshes of a document",
     description: "What is left out stays. The source is not read again: searches by words find a new title once it is.",
     params,
     body: named("DocumentChange", documentChangeSchema),

@@ -91,7 +91,7 @@ async function writeVersion(
   const { tenantId, recordId: documentId, signal } = context;
   if (document.requireComplete) assertComplete(read.warnings);
   const version = document.lastVersion;
-  const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
+  const title = document.isTitleGiven ? document.title : (read.title ?? document.source.name ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
   const { count, dimensions } = await writeChunks(deps, context, read, {
     caller: { tenantId, keyId: document.keyId, surface: "ingest", signal },

@@ -120,6 +120,13 @@ export const fileFieldsSchema = z.object({
 /** The body of `PATCH /rag/documents/:id`. */
 export const documentChangeSchema = z.object({
   title: title.optional(),
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("Of a document of a file: the new name of that; the title too, where the name is the title"),
   metadata: metadataSchema.optional().describe("In the place of what there is"),
   expiresAt: keeping.expiresAt.nullable().describe("null: it does not expire"),
   refreshEveryHours: refreshEveryHours

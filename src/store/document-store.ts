@@ -79,7 +79,7 @@ export type Description = {
       DocumentRecord,
       "title" | "isTitleGiven" | "metadata" | "tags" | "expiresAt" | "refreshEveryHours" | "refreshAt"
     >
-  >;
+  > & { "source.name"?: string };
   unset: readonly ("expiresAt" | RefreshField)[];
 };
 

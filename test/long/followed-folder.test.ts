@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { createServer, request as httpRequest, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,6 +10,7 @@ import { expect } from "chai";
 import PdfDocument from "pdfkit";
 import { makeDocx, makePdf, makeScannedPdf } from "../support/documents.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { needRoot, OTHER_UID } from "../support/other-user.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
@@ -81,6 +82,7 @@ describe("npm run ingest on a folder that changes", function () {
   });
   afterEach(async () => {
     for (const child of running.splice(0)) if (child.exitCode === null) child.kill("SIGKILL");
+    user = {};
     proxy.isHolding = false;
     proxy.held = 0;
     await rm(folder, { recursive: true, force: true });
@@ -91,9 +93,13 @@ describe("npm run ingest on a folder that changes", function () {
     await test.close();
   });
 
+  let user = {};
   const start = (...args: string[]) => {
     const options = ["--url", proxy.url, "--key", key, "--manifest", join(folder, "manifest.jsonl")];
-    const child = spawn(process.execPath, [script, docs, ...options, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, [script, docs, ...options, ...args], {
+      stdio: ["ignore", "pipe", "pipe"],
+      ...user,
+    });
     running.push(child);
     let [out, err] = ["", ""];
     child.stdout?.setEncoding("utf8").on("data", (text) => (out += text));
@@ -223,5 +229,138 @@ describe("npm run ingest on a folder that changes", function () {
     expect(await names()).to.deep.equal(left(made));
     for (const state of ["queued", "processing", "failed"]) expect(await names(state)).to.deep.equal([]);
     expect(account.renamed).to.have.length(5);
+  });
+
+  it("loads again what was deleted on the server, and refuses a wrong key though all is loaded", async () => {
+    await write("one.md", "# One");
+    await write("two.jsonl", JSON.stringify({ content: "left out of folders" }));
+    expect((await run()).account.loaded).to.equal(1);
+    const wrong = await start("--key", `sk_${"0".repeat(32)}`).ended;
+    expect([wrong.code, wrong.err]).to.satisfy(([code, err]: [number, string]) => code === 2 && err.includes("401"));
+    const [document] = await documents();
+    await client.delete(`/rag/documents/${document?.documentId}`);
+    const { code, account } = await run();
+    expect([code, account.loaded, account.skipped]).to.deep.equal([0, 1, 0]);
+    expect(await names()).to.deep.equal(["one.md"]);
+    expect((await run()).account).to.include({ loaded: 0, skipped: 1 });
+  });
+
+  it("replaces the document of a file in place, the failed one of a failed file too", async () => {
+    await write("plan.pdf", "%PDF-1.7 this is none");
+    await write("two.txt", "Two pumps are bled.");
+    expect((await run()).code).to.equal(1);
+    expect((await run()).code).to.equal(1);
+    const failed = await documents("failed");
+    expect(failed.map(({ source }) => source.name)).to.deep.equal(["plan.pdf"]);
+    const [two] = await documents();
+    await write("plan.pdf", await makePdf(["A plan of the quay."], "Plan"));
+    await write("two.txt", "Three pumps are bled.");
+    expect((await run("--dry-run")).account.wouldReplace).to.have.length(2);
+    expect((await run()).account).to.include({ loaded: 2, replaced: 2 });
+    expect(await documents("failed")).to.deep.equal([]);
+    const ids = (await documents()).map(({ documentId }) => documentId);
+    expect(ids).to.have.members([failed[0]?.documentId, two?.documentId]);
+    await write("plan.pdf", "%PDF-1.7 broken again");
+    expect((await run()).code).to.equal(1);
+    expect(await names(), "the earlier version stays").to.deep.equal(["plan.pdf", "two.txt"]);
+  });
+
+  it("gives a renamed file's document its new name, and reads it again if its type changes", async () => {
+    await write("old.txt", "x".repeat(3));
+    await write("note.txt", "# A heading\n\nOf a note.");
+    await run();
+    const before = new Map((await documents()).map((one) => [one.source.name, one]));
+    await rename(join(docs, "old.txt"), join(docs, "new.txt"));
+    await rename(join(docs, "note.txt"), join(docs, "note.md"));
+    expect((await run()).account).to.deep.include({ loaded: 1, removed: [] });
+    const after = new Map((await documents()).map((one) => [one.source.name, one]));
+    expect([...after.keys()].sort()).to.deep.equal(["new.txt", "note.md"]);
+    const [from, to] = [before.get("old.txt"), after.get("new.txt")];
+    expect([to?.documentId, to?.jobId]).to.deep.equal([from?.documentId, from?.jobId]);
+    expect(after.get("note.md")?.documentId).to.equal(before.get("note.txt")?.documentId);
+    expect(after.get("note.md")?.jobId).not.to.equal(before.get("note.txt")?.jobId);
+  });
+
+  it("follows links to files of the folder, once each, and reads no file whose date alone has changed", async () => {
+    await mkdir(join(docs, ".store"));
+    await mkdir(join(docs, "part"));
+    await write(".store/a1", "# Linked");
+    await write("part/own.md", "# Own");
+    await symlink(join(docs, ".store/a1"), join(docs, "linked.md"));
+    await symlink("part/own.md", join(docs, "again.md"));
+    await symlink("part", join(docs, "folder.md"));
+    const { code, account } = await run();
+    expect([code, account.loaded]).to.deep.equal([0, 2]);
+    expect(await names()).to.deep.equal(["linked.md", "own.md"]);
+    expect(account.leftOut.map(({ id }) => basename(id)).sort()).to.deep.equal(["again.md", "folder.md"]);
+    await utimes(join(docs, "part/own.md"), new Date(), new Date(Date.now() - 5_000));
+    expect((await run()).account).to.include({ loaded: 0, skipped: 2 });
+  });
+
+  it("removes nothing that was not asked for, or that cannot be seen", async () => {
+    await mkdir(join(docs, "part"));
+    await write("part/one.md", "# One");
+    await write("two.md", "# Two");
+    await run();
+    await rm(join(docs, "part/one.md"));
+    await rm(join(docs, "two.md"));
+    const refused = await start("--prune").ended;
+    expect([refused.code, refused.err]).to.deep.equal([
+      2,
+      "--prune asks before it removes anything: without a terminal, say --yes.\n",
+    ]);
+    expect((await start().ended).out).to.include("2 deleted here (see --prune)");
+    expect(await names()).to.deep.equal(["one.md", "two.md"]);
+    await rename(docs, `${docs}-away`);
+    const away = await run("--prune", "--yes");
+    expect([away.code, away.account.removed]).to.deep.equal([1, []]);
+    await rename(`${docs}-away`, docs);
+    expect((await run("--prune", "--yes", join(docs, "part"))).account.removed).to.have.length(2);
+    expect(await names()).to.deep.equal([]);
+  });
+
+  it("follows the lines of a list, which may begin with a mark of its encoding", async () => {
+    const list = join(folder, "bom.jsonl");
+    const line = (title: string) => JSON.stringify({ title, content: `Text of ${title}, with an ü.` });
+    await writeFile(list, `\ufeff${line("one")}\r\n${line("two")}\r\n`);
+    expect((await run(list)).account).to.deep.include({ loaded: 2, failures: [] });
+    await writeFile(list, Buffer.from(`\ufeff${line("one")}\r\n${line("three")}\r\n`, "utf16le"));
+    expect((await run(list, "--prune", "--yes")).account).to.deep.include({ failures: [] });
+    const titles = async () => (await documents()).map(({ title }) => title).sort();
+    expect(await titles()).to.deep.equal(["one", "three"]);
+    await writeFile(list, `${line("one")}\n`);
+    expect((await run(list, "--prune", "--yes")).account.removed).to.deep.equal([`${list}#2`]);
+    expect(await titles()).to.deep.equal(["one"]);
+  });
+
+  it("loads with warnings, and refuses what would lose something with --require-complete", async () => {
+    await write("half-scan.pdf", await makeScannedPdf(["One page has text.", null]));
+    const refused = await run("--require-complete");
+    expect([refused.code, refused.account.failures[0]?.reason.split(":")[0]]).to.deep.equal([1, "source_incomplete"]);
+    expect(await documents()).to.deep.equal([]);
+    const shown = await start("--require-complete").ended;
+    expect(shown.out).to.match(/half-scan\.pdf +source_incomplete/);
+    await writeFile(join(folder, "manifest.jsonl"), "");
+    const { code, account } = await run();
+    expect([code, account.warnings.map((one) => one.code)]).to.deep.equal([0, ["pages_without_text"]]);
+  });
+
+  it("names what it may not read", async function () {
+    needRoot(this);
+    await write("one.md", "# One");
+    await write("secret.md", "# Secret");
+    await write("secret.txt", "https://example.org/");
+    await mkdir(join(docs, "closed"));
+    await write("closed/two.md", "# Two");
+    for (const path of ["secret.md", "secret.txt", "closed"]) await chmod(join(docs, path), 0);
+    await chmod(folder, 0o777);
+    user = { uid: OTHER_UID, gid: OTHER_UID };
+    const { code, account } = await run();
+    expect([code, account.loaded]).to.deep.equal([1, 1]);
+    expect(account.failures.map(({ id, reason }) => [basename(id), reason])).to.deep.equal([
+      ["closed", "the folder cannot be read: EACCES"],
+      ["secret.md", "the file cannot be read: EACCES"],
+      ["secret.txt", "the file cannot be read: EACCES"],
+    ]);
   });
 });

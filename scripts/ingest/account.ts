@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import type { Done } from "./carry-out.ts";
-import type { Found, Item } from "./find-items.ts";
+import type { Found, Item } from "./item.ts";
 import type { Plan } from "./plan.ts";
 import { problemTable, totalSize } from "./report.ts";
 import { STOPPED } from "./stop-on-signal.ts";

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import type { IngestClient, Warning } from "./client.ts";
-import type { Item } from "./find-items.ts";
+import type { Item } from "./item.ts";
 import { loadItems } from "./load.ts";
 import type { Entry, Manifest, NewEntry } from "./manifest.ts";
 import type { Plan, Rename } from "./plan.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { defined } from "../../src/defined.ts";
-import type { Item } from "./find-items.ts";
+import type { Item } from "./item.ts";
 
 /** Longest wait for one answer, in ms: a large file takes its time over a slow line. */
 const TIMEOUT_MS = 120_000;

@@ -1,38 +1,9 @@
 import { constants } from "node:fs";
 import { access, glob, stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
+import type { Found, Item } from "./item.ts";
 import { isUrlList, readJsonLines, readUrlList, toUrlItem, url } from "./read-lists.ts";
-import { codeOf, jsonLines, type Problem, skippedFolders, sortOut, type Walked, walkFolder } from "./walk-folder.ts";
-
-/** Something to load. `fingerprint` changes when it does. */
-export type Item = {
-  /** The same at every run: an absolute path, a URL, or a JSONL file with the number of the line. */
-  id: string;
-  /** The local file that it is, or that lists it. */
-  file?: string;
-  /** The glob that found it. */
-  glob?: string;
-  fingerprint: string;
-  bytes: number;
-  source:
-    | { kind: "file"; path: string }
-    | { kind: "url"; url: string }
-    | { kind: "json"; body: Record<string, unknown> };
-};
-
-export type Found = {
-  /** What should be loaded and cannot be. */
-  problems: Problem[];
-  /** Files of folders and globs that are left out on purpose. */
-  leftOut: Problem[];
-  /** What a person should know: which files are lists. */
-  notes: string[];
-  /** The folders and globs that were searched, as absolute paths. */
-  folders: string[];
-  globs: string[];
-  /** The lists that were read whole. */
-  lists: Set<string>;
-};
+import { codeOf, jsonLines, skippedFolders, sortOut, type Walked, walkFolder } from "./walk-folder.ts";
 
 /** Everything that the arguments name, each once, in their order: files, folders, globs, URLs, lists of URLs and JSONL. */
 export async function findItems(args: readonly string[]): Promise<Found & { items: Item[] }> {

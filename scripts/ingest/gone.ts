@@ -1,6 +1,6 @@
 import { lstat } from "node:fs/promises";
 import { extname, isAbsolute, sep } from "node:path";
-import type { Found, Item } from "./find-items.ts";
+import type { Found, Item } from "./item.ts";
 import type { Entry } from "./manifest.ts";
 import { codeOf, jsonLines } from "./walk-folder.ts";
 

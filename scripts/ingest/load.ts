@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { type ApiResponse, at, type IngestClient, type JobView, type Warning } from "./client.ts";
-import type { Item } from "./find-items.ts";
 import { hashOf } from "./hash-file.ts";
+import type { Item } from "./item.ts";
 import type { Manifest, NewEntry } from "./manifest.ts";
 import { makePace } from "./pace.ts";
 import { tryAgain } from "./try-again.ts";

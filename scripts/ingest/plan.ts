@@ -1,7 +1,7 @@
 import { basename, extname } from "node:path";
-import type { Item } from "./find-items.ts";
 import type { Gone } from "./gone.ts";
 import { hashOf } from "./hash-file.ts";
+import type { Item } from "./item.ts";
 import type { Entry, Manifest, NewEntry } from "./manifest.ts";
 
 /** A file that has another name now; `documentId` gets it. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { open, readFile } from "node:fs/promises";
-import type { Found, Item } from "./find-items.ts";
+import type { Found, Item } from "./item.ts";
 
 /** A text file is a list of URLs if at least half of the lines at its beginning are; the size of that beginning, in bytes. */
 const LOOKED_AT = 64 * 1024;

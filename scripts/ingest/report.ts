@@ -1,5 +1,5 @@
 import { MultiBar, Presets } from "cli-progress";
-import type { Item } from "./find-items.ts";
+import type { Item } from "./item.ts";
 import type { Problem } from "./walk-folder.ts";
 
 /** Without a terminal a line is printed this often, in ms. */

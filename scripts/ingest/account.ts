@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
 import type { Done } from "./carry-out.ts";
 import type { Found, Item } from "./item.ts";
@@ -52,12 +53,11 @@ export function sayPlan({ items, found, plan, isPruning, isJson }: Scene): numbe
 /** Prints how it went and returns the exit code. */
 export function sayDone({ items, found, plan, isJson }: Scene, done: Done, seconds: number): number {
   const { leftOut } = found;
-  const { left, loaded, renamed, removed, warnings } = done;
+  const { left, loaded, renamed, removed, warnings, isStopped } = done;
   const failures = [...found.problems, ...done.failures];
-  const isStopped = left > 0;
   const code = isStopped ? STOPPED : failures.length > 0 ? FAILED : LOADED;
   if (isJson) {
-    const facts = { found: items.length, skipped: plan.skipped, passedOver: leftOut.length, seconds, isStopped };
+    const facts = { found: items.length, skipped: plan.skipped, passedOver: leftOut.length, seconds };
     console.log(JSON.stringify({ ...facts, ...done, leftOut, failed: failures.length, failures }));
     return code;
   }
@@ -82,16 +82,17 @@ function sayProblems({ leftOut, failures, warnings }: Said): void {
 }
 
 /** Asks at the terminal whether documents are to be removed. */
-export async function askToRemove(ids: readonly string[]): Promise<boolean> {
+export async function askToRemove(ids: readonly string[], signal: AbortSignal): Promise<boolean> {
   if (ids.length === 0) return true;
   console.error(
     `These are deleted here, and are to be removed from the server:\n${ids.map((id) => `  ${id}`).join("\n")}`,
   );
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const closed = once(terminal, "close").then(() => ""); // no answer is none
+  terminal.on("SIGINT", () => process.kill(process.pid, "SIGINT")); // the terminal itself sends none while it asks
   try {
-    const answer = await terminal.question(
-      `Remove ${ids.length === 1 ? "1 document" : `${ids.length} documents`}? [y/N] `,
-    );
+    const asked = `Remove ${ids.length === 1 ? "1 document" : `${ids.length} documents`}? [y/N] `;
+    const answer = await Promise.race([terminal.question(asked, { signal }).catch(() => ""), closed]);
     return /^y(es)?$/i.test(answer.trim());
   } finally {
     terminal.close();

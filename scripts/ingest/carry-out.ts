@@ -21,17 +21,19 @@ export type Done = {
   failures: Problem[];
   /** Items that the user's stop left. */
   left: number;
+  isStopped: boolean;
 };
 
 /** Does what a plan says: names first, then texts; what is gone goes last. Each part may be cut at any point and repeated. */
 export async function carryOut(deps: Deps, plan: Plan, isPruning: boolean): Promise<Done> {
   const { manifest, stopping } = deps;
-  const done: Done = { loaded: 0, replaced: 0, renamed: [], removed: [], warnings: [], failures: [], left: 0 };
+  const none = { loaded: 0, replaced: 0, renamed: [], removed: [], warnings: [], failures: [] };
+  const done: Done = { ...none, left: 0, isStopped: false };
   manifest.write(...plan.touched);
   const again = await renameAll(deps, plan.renames, done);
   await loadAll(deps, { items: [...plan.load, ...again, ...plan.replace], replaced: new Set(plan.replace) }, done);
   if (isPruning && !stopping.signal.aborted) await removeAll(deps, plan.remove, done);
-  return done;
+  return { ...done, isStopped: stopping.signal.aborted };
 }
 
 /**

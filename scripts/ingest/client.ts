@@ -112,7 +112,7 @@ export function makeIngestClient({ url, key: apiKey, collection, requireComplete
     jobs: (limit) => call("GET", `/jobs?kind=ingestion&limit=${limit}`),
     documents: (limit) => call("GET", `/rag/documents?limit=${limit}`),
     documentPage(status, cursor) {
-      const query = new URLSearchParams({ status, limit: String(PAGE), ...place, ...defined({ cursor }) });
+      const query = new URLSearchParams({ status, limit: String(PAGE), ...defined({ cursor }) });
       return call("GET", `/rag/documents?${query}`);
     },
     job: (jobId) => call("GET", `/jobs/${jobId}`),

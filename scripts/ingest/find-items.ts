@@ -13,7 +13,8 @@ export async function findItems(args: readonly string[]): Promise<Found & { item
     const named = url.test(arg) ? [toUrlItem(arg)] : await findAt(arg, found);
     for (const item of named) items.set(item.id, item);
   }
-  return { items: [...items.values()], ...found };
+  const leftOut = found.leftOut.filter(({ id }) => !items.has(id) && !found.lists.has(id)); // it may be named as well
+  return { items: [...items.values()], ...found, leftOut };
 }
 
 async function findAt(arg: string, found: Found): Promise<Item[]> {

@@ -51,7 +51,13 @@ export async function ingest(what: readonly string[], options: Options): Promise
     const scene = { items, found, plan, isPruning: options.prune === true, isJson };
     if (!isJson) for (const note of [...found.notes, planLine(scene)]) console.log(note);
     if (dryRun || !client) return sayPlan(scene);
-    const isPruning = scene.isPruning && (!mustAsk || (await askToRemove(plan.remove.map(({ id }) => id))));
+    const isPruning =
+      scene.isPruning &&
+      (!mustAsk ||
+        (await askToRemove(
+          plan.remove.map(({ id }) => id),
+          signal,
+        )));
     const deps = { client, manifest, stopping, concurrency, isQuiet: isJson };
     const done = await carryOut(deps, plan, isPruning);
     return sayDone(scene, done, Number(((performance.now() - startedAt) / 1_000).toFixed(1)));

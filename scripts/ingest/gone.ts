@@ -15,7 +15,7 @@ export async function findGone(
   const there = new Set([...items, ...found.problems, ...found.leftOut].map(({ id }) => id));
   const gone: Gone[] = [];
   for (const entry of entries) {
-    const file = entry.file ?? fileOf(entry.id);
+    const file = fileOf(entry);
     if (there.has(entry.id) || file === undefined) continue;
     const isLineOf = entry.id !== file && found.lists.has(file);
     if (!isLineOf && !(await isDeleted(file))) continue;
@@ -26,9 +26,9 @@ export async function findGone(
   return gone;
 }
 
-/** The file of an item that an earlier release noted. */
-function fileOf(id: string): string | undefined {
-  if (!isAbsolute(id)) return undefined; // a URL
+/** The local file that an item is, or that lists it; an earlier release noted none. */
+export function fileOf({ file: noted, id }: Entry): string | undefined {
+  if (noted !== undefined || !isAbsolute(id)) return noted; // a URL has none
   const file = id.replace(/#\d+$/, "");
   return jsonLines.has(extname(file).toLowerCase()) ? file : id;
 }

@@ -42,9 +42,9 @@ export type Manifest = {
 
 /**
  * Reads a manifest, and makes it with its first entry. Lines are written whole before the call returns, so a process that is
- * killed loses nothing that it has written; a line that was cut all the same is ignored.
+ * killed loses nothing that it has written; a line that was cut all the same is ignored. With `isReadOnly` no file is written.
  */
-export function openManifest(path: string, target: string): Manifest {
+export function openManifest(path: string, target: string, { isReadOnly }: { isReadOnly: boolean }): Manifest {
   const known = new Map<string, Entry>();
   const text = readText(path);
   for (const line of text.split("\n")) {
@@ -63,10 +63,11 @@ export function openManifest(path: string, target: string): Manifest {
     entries: () => [...known.values()].filter(({ state }) => state !== "removed"),
     write(...entries) {
       if (entries.length === 0) return;
-      file ??= open();
       const at = new Date().toISOString();
       const lines = entries.map((entry): Entry => ({ target, ...entry, tenantId, at }));
       for (const line of lines) known.set(line.id, line);
+      if (isReadOnly) return;
+      file ??= open();
       writeSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
     },
     setTenant(id) {

@@ -6,6 +6,7 @@ import { findGone } from "./gone.ts";
 import { findMissing, settleGone } from "./look-up.ts";
 import { openManifest } from "./manifest.ts";
 import { makePlan } from "./plan.ts";
+import { realignLists } from "./realign-lists.ts";
 import { STOPPED, stopOnSignal } from "./stop-on-signal.ts";
 
 export type Options = {
@@ -35,12 +36,14 @@ export async function ingest(what: readonly string[], options: Options): Promise
     throw new Refusal("No API key was given: name one by --key or in KEY. `npm start` prints the first one.");
   const { items, ...found } = await findItems(what);
   const url = options.url.replace(/\/+$/, "");
-  const manifest = openManifest(options.manifest, collection === undefined ? url : `${url}#${collection}`);
+  const target = collection === undefined ? url : `${url}#${collection}`;
+  const manifest = openManifest(options.manifest, target, { isReadOnly: dryRun });
   const stopping = stopOnSignal();
   const { signal } = stopping;
   try {
     const to = { url, collection, requireComplete, manifest, path: options.manifest };
     const client = key ? await connect({ ...to, key }) : undefined;
+    realignLists(manifest, items);
     const gone = await findGone(manifest.entries(), { items, found });
     const goneEntries = gone.map(({ entry }) => entry);
     if (client && !dryRun) await settleGone({ client, manifest, signal }, goneEntries);

@@ -333,6 +333,36 @@ describe("npm run ingest on a folder that changes", function () {
     expect(await titles()).to.deep.equal(["one"]);
   });
 
+  it("makes no document of a line again that has only moved", async () => {
+    const list = join(folder, "lines.jsonl");
+    const save = (titles: string) =>
+      writeFile(list, [...titles].map((title) => JSON.stringify({ title, content: `Text of ${title}.` })).join("\n"));
+    const jobs = async () => new Map((await documents()).map(({ title, jobId }) => [title, jobId]));
+    await save("abcde");
+    await run(list);
+    for (const [titles, made] of [
+      ["xabcde", 1],
+      ["abcdex", 0],
+      ["ecybx", 1],
+      ["yz", 1],
+      ["zyabb", 3],
+    ] as const) {
+      const before = await jobs();
+      await save(titles);
+      expect((await run(list, "--prune", "--dry-run")).account.wouldLoad.length, titles).to.be.at.most(made);
+      expect((await run(list, "--prune", "--yes")).account, titles).to.include({ loaded: made });
+      const now = await documents();
+      expect(
+        now
+          .map(({ title }) => title)
+          .sort()
+          .join(""),
+      ).to.equal([...titles].sort().join(""));
+      const kept = now.filter(({ title, jobId }) => before.get(title) === jobId);
+      expect(kept, titles).to.have.length(titles.length - made);
+    }
+  });
+
   it("loads with warnings, and refuses what would lose something with --require-complete", async () => {
     await write("half-scan.pdf", await makeScannedPdf(["One page has text.", null]));
     const refused = await run("--require-complete");

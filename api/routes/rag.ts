@@ -11,12 +11,14 @@ import {
   ingestResultSchema,
   queryBodySchema,
   queryOutcomeSchema,
+  withOneSource,
+} from "../../src/rag/schemas.ts";
+import {
   ragSettingsBodySchema,
   ragSettingsSchema,
   reindexFields,
   reindexResultSchema,
-  withOneSource,
-} from "../../src/rag/schemas.ts";
+} from "../../src/rag/settings-schemas.ts";
 import { shownStates } from "../../src/store/document-state.ts";
 import { listOf, listQuery, totalHeader } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";

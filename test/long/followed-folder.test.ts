@@ -8,6 +8,7 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import PdfDocument from "pdfkit";
+import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { makeDocx, makePdf, makeScannedPdf } from "../support/documents.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { needRoot, OTHER_UID } from "../support/other-user.ts";
@@ -60,6 +61,7 @@ async function startProxy(to: () => string) {
 
 describe("npm run ingest on a folder that changes", function () {
   this.timeout(3 * LOADING_MS);
+  let site: DocumentServer;
   let test: TestPlatform;
   let proxy: Awaited<ReturnType<typeof startProxy>>;
   let folder: string;
@@ -68,7 +70,8 @@ describe("npm run ingest on a folder that changes", function () {
   let key: string;
   const running: ChildProcess[] = [];
   before(async () => {
-    test = await startPlatform({ env: { RATE_LIMIT_RPM: "6000" } });
+    site = await startDocumentServer();
+    test = await startPlatform({ env: { RATE_LIMIT_RPM: "6000", FETCH_ALLOW_ORIGINS: site.origin } });
     proxy = await startProxy(() => test.url);
   });
   beforeEach(async () => {
@@ -91,6 +94,7 @@ describe("npm run ingest on a folder that changes", function () {
     proxy.server?.closeAllConnections();
     proxy.server?.close();
     await test.close();
+    site.close();
   });
 
   let user = {};
@@ -361,6 +365,24 @@ describe("npm run ingest on a folder that changes", function () {
       const kept = now.filter(({ title, jobId }) => before.get(title) === jobId);
       expect(kept, titles).to.have.length(titles.length - made);
     }
+  });
+
+  it("follows the URLs of a list in the folder, also once the list is gone", async () => {
+    for (const name of ["/one", "/two"]) site.put(name, () => ({ body: `The page ${name} is about seals.` }));
+    const urls = async () => {
+      const found = (await client.get("/rag/documents")).body as { source: { url: string } }[];
+      return found.map(({ source }) => new URL(source.url).pathname).sort();
+    };
+    await write("urls.txt", `\ufeff${site.origin}/one\r\n${site.origin}/two\r\n`);
+    expect((await run()).account).to.deep.include({ loaded: 2, failures: [] });
+    await write("urls.txt", `${site.origin}/two\n`);
+    await run();
+    expect(await urls(), "without --prune").to.deep.equal(["/one", "/two"]);
+    await run("--prune", "--yes");
+    expect(await urls()).to.deep.equal(["/two"]);
+    await rm(join(docs, "urls.txt"));
+    await run("--prune", "--yes");
+    expect(await urls()).to.deep.equal([]);
   });
 
   it("loads with warnings, and refuses what would lose something with --require-complete", async () => {

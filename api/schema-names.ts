@@ -40,6 +40,7 @@ const names = new Map<z.core.$ZodType, string>(
     MessageTokensRequest: messagesApi.countTokensBodySchema,
     MessageTokens: messagesApi.tokensCountSchema,
     AnthropicError: messagesApi.apiErrorSchema,
+    DocumentWarning: rag.documentWarningSchema,
     IngestResult: rag.ingestResultSchema,
     Document: rag.documentViewSchema,
     QueryRequest: rag.queryBodySchema,

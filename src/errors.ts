@@ -22,6 +22,7 @@ export const errorCodes = {
   request_too_large: "invalid_request_error",
   unsupported_media_type: "invalid_request_error",
   source_unreadable: "invalid_request_error",
+  source_incomplete: "invalid_request_error",
   source_refused: "invalid_request_error",
   source_unreachable: "invalid_request_error",
   unknown_model: "invalid_request_error",

@@ -87,6 +87,15 @@ function TryQuery({ documentId }) {
     }</section>`;
 }
 
+/** What the document does not hold of its source. @param {{ warnings: any[] | undefined }} props */
+function Warnings({ warnings = [] }) {
+  if (warnings.length === 0) return null;
+  return html`<section><h2>Warnings: ${number(warnings.length)}</h2><ul>${warnings.map(
+    ({ code, message, pages }) =>
+      html`<li><${Badge} text=${code.replaceAll("_", " ")} /> ${message}${pages ? html` <span class="meta">${pages.length === 1 ? "page" : "pages"} ${pages.join(", ")}</span>` : null}</li>`,
+  )}</ul></section>`;
+}
+
 /** @param {{ query: URLSearchParams }} props */
 export function Documents({ query }) {
   const filter = { status: query.get("status") ?? "indexed", title: query.get("title") ?? "" };
@@ -105,11 +114,11 @@ export function Documents({ query }) {
   const row = (
     one,
   ) => html`<tr><td><${IdLink} id=${one.documentId} text=${one.title} />${one.error ? html`<br /><span class="bad">${one.error.message}</span>` : null}</td>
-    <td><${Badge} text=${one.status} /></td><td>${number(one.chunks)}</td><td>${one.source.name ?? one.source.url ?? one.source.kind}</td><td><${Time} at=${one.updatedAt} /></td></tr>`;
+    <td><${Badge} text=${one.status} /></td><td>${number(one.chunks)}</td><td>${one.warnings?.length ? html`<span class="bad" title=${one.warnings.map((/** @type {any} */ { message }) => message).join("\n")}>${number(one.warnings.length)}</span>` : null}</td><td>${one.source.name ?? one.source.url ?? one.source.kind}</td><td><${Time} at=${one.updatedAt} /></td></tr>`;
   return html`<h1>Documents</h1><${Drop} onAccepted=${reload} />
     <form onSubmit=${submit}><${Choice} label="Status" value=${filter.status} options=${states} onChange=${(/** @type {string} */ status) => choose({ status })} />
       <${Field} label="Title holds" value=${title} onInput=${setTitle} /><button type="submit">Find</button></form>
-    <${Table} list=${list} columns=${["Title", "Status", "Chunks", "Source", "Changed"]} row=${row} /><${TryQuery} />`;
+    <${Table} list=${list} columns=${["Title", "Status", "Chunks", "Warnings", "Source", "Changed"]} row=${row} /><${TryQuery} />`;
 }
 
 /**
@@ -153,7 +162,7 @@ export function Document({ id }) {
   );
   useJobChanges(reloadAll);
   if (!document.value) return html`<h1>Document</h1><${Problem} error=${document.error} />`;
-  const { title, status, source, metadata, jobId, createdAt, duplicateOf, error: failure } = document.value;
+  const { title, status, source, metadata, jobId, createdAt, duplicateOf, warnings, error: failure } = document.value;
   const drop = () => {
     if (!confirm(`Delete ${title} with all its chunks?`)) return;
     run(
@@ -165,8 +174,8 @@ export function Document({ id }) {
   const row = (chunk) =>
     html`<tr><td>${chunk.n + 1}</td><td><span class="meta">${chunk.heading ?? ""} ${chunk.page ? `page ${chunk.page}` : ""}</span><p class="thought">${chunk.content}</p></td><td>${chunk.tokens}</td></tr>`;
   return html`<h1>${title} <${Badge} text=${status} /></h1>
-    <${Facts} facts=${[["Document", html`<code>${id}</code>`], ["Source", source.name ?? source.url ?? source.kind], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`]]} />
-    <${Problem} error=${failure} />
+    <${Facts} facts=${[["Document", html`<code>${id}</code>`], ["Source", source.name ?? source.url ?? source.kind], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`], ["Must be complete", document.value.requireComplete && "yes"]]} />
+    <${Problem} error=${failure} /><${Warnings} warnings=${warnings} />
     ${Object.keys(metadata).length > 0 ? html`<${Text} value=${metadata} label="Metadata" />` : null}
     <div class="actions"><${Replace} document=${document.value} onReplaced=${reload} /><button type="button" class="rejected" onClick=${drop}>Delete</button></div><${Problem} error=${error} />
     <h2>Chunks</h2><${Table} list=${chunks} columns=${["#", "Text", "Tokens"]} row=${row} empty="No chunks yet." /><${TryQuery} documentId=${id} />`;

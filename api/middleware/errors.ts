@@ -36,6 +36,7 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
   request_too_large: 413,
   unsupported_media_type: 415,
   source_unreadable: 422,
+  source_incomplete: 422,
   source_unreachable: 422,
   cancelled: 409,
   client_closed: 499,

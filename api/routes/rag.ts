@@ -11,12 +11,14 @@ import {
   ingestResultSchema,
   queryBodySchema,
   queryOutcomeSchema,
+  withOneSource,
+} from "../../src/rag/schemas.ts";
+import {
   ragSettingsBodySchema,
   ragSettingsSchema,
   reindexFields,
   reindexResultSchema,
-  withOneSource,
-} from "../../src/rag/schemas.ts";
+} from "../../src/rag/settings-schemas.ts";
 import { shownStates } from "../../src/store/document-state.ts";
 import { listOf, listQuery, totalHeader } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";
@@ -98,6 +100,7 @@ export const ragRoutes = [
       "source_refused",
       "source_unreachable",
       "source_unreadable",
+      "source_incomplete",
       "request_too_large",
       "quota_exceeded",
       "not_found",
@@ -136,7 +139,7 @@ export const ragRoutes = [
     result: ({ params: { id }, caller, platform }) => platform.rag.get(caller, id),
   }),
   routes.patch("/rag/documents/:id", {
-    summary: "Change the title, metadata, expiry or refreshes of a document",
+    summary: "Change the title, name, metadata, expiry or refreshes of a document",
     description: "What is left out stays. The source is not read again: searches by words find a new title once it is.",
     params,
     body: named("DocumentChange", documentChangeSchema),
@@ -160,7 +163,14 @@ export const ragRoutes = [
       },
       202: { description: "The URL is being read", body: acceptedSchema },
     },
-    errors: ["source_refused", "source_unreachable", "source_unreadable", "request_too_large", "wrong_state"],
+    errors: [
+      "source_refused",
+      "source_unreachable",
+      "source_unreadable",
+      "source_incomplete",
+      "request_too_large",
+      "wrong_state",
+    ],
     handler(input) {
       const { caller, platform, params } = input;
       return serveJob(input, { accept: (job) => platform.rag.refresh({ caller, documentId: params.id, ...job }) });

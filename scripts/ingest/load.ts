@@ -1,64 +1,47 @@
-import { createHash } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
-import { type ApiResponse, at, type IngestClient, type JobView } from "./client.ts";
-import type { Item } from "./find-items.ts";
-import type { Entry, Manifest } from "./manifest.ts";
+import { createHash, randomUUID } from "node:crypto";
+import { type ApiResponse, at, type IngestClient, type JobView, type Warning } from "./client.ts";
+import { hashOf } from "./hash-file.ts";
+import type { Item } from "./item.ts";
+import type { Manifest, NewEntry } from "./manifest.ts";
 import { makePace } from "./pace.ts";
+import { tryAgain } from "./try-again.ts";
+import { codeOf } from "./walk-folder.ts";
 import { type JobWatch, watchJobs } from "./watch-jobs.ts";
 
-/** Attempts of one call while the server is busy, unavailable or failing. */
-const MAX_ATTEMPTS = 12;
-/** Waits between two attempts, in ms: doubled each time, half of it at random. */
-const FIRST_WAIT_MS = 500;
-const MAX_WAIT_MS = 15_000;
+/** Wait after a rejection that names no time, in ms. */
+const REJECTED_WAIT_MS = 500;
 
-export type Outcome = "done" | "failed" | "stopped";
+/** What became of an item. */
+export type Outcome =
+  | { kind: "done"; warnings: readonly Warning[] }
+  | { kind: "failed"; reason: string }
+  | { kind: "stopped" };
 export type LoadDeps = {
   client: IngestClient;
   manifest: Manifest;
   concurrency: number;
   /** Aborts when the user wants to stop: submitted items stay accepted, and the next run resumes there. */
   signal: AbortSignal;
-  onEnd(item: Item, outcome: Outcome, entry: Entry | undefined): void;
+  onEnd(item: Item, outcome: Outcome): void;
   /** Called with the number that go at once, when it changes. */
   onPace(limit: number): void;
 };
 
-/** Whether an earlier run has loaded this very version of an item. */
-export function isLoaded(manifest: Manifest, { id, fingerprint }: Item): boolean {
-  const entry = manifest.find(id);
-  return entry?.state === "done" && entry.fingerprint === fingerprint;
-}
-
-/** How many noted documents are looked for before a load. */
-const LOOKED_FOR = 5;
-
-/**
- * Whether the manifest was written for another data folder or tenant at the same address: the API has none of the documents
- * that it notes as loaded last. One that is gone proves nothing, because people delete documents.
- */
-export async function isOfAnotherTenant(client: IngestClient, manifest: Manifest): Promise<boolean> {
-  const ids = manifest.lastLoaded(LOOKED_FOR).flatMap(({ documentId }) => documentId ?? []);
-  const answers = await Promise.all(ids.map((id) => client.document(id)));
-  return answers.length > 0 && answers.every(({ status }) => status === 404);
-}
-
 /** Loads items, `concurrency` at once at most, each until its job has ended; every step is in the manifest before the next. */
 export async function loadItems(deps: LoadDeps, items: readonly Item[]): Promise<void> {
   const pace = makePace(deps.concurrency);
-  const onRejected = (response: ApiResponse) => {
-    pace.onRejected(response.retryAfterMs ?? FIRST_WAIT_MS);
+  const onRejected = (waitMs: number) => {
+    pace.onRejected(waitMs);
     deps.onPace(pace.limit());
   };
-  const watch = watchJobs(deps.client, onRejected);
+  const watch = watchJobs(deps.client, ({ retryAfterMs }) => onRejected(retryAfterMs ?? REJECTED_WAIT_MS));
   const stop = () => watch.stop();
   deps.signal.addEventListener("abort", stop, { once: true });
   if (deps.signal.aborted) stop();
   const queue = items.values();
   const work = async () => {
     for (const item of queue) {
-      const outcome = await loadItem({ ...deps, pace, watch, onRejected }, item);
-      deps.onEnd(item, outcome, deps.manifest.find(item.id));
+      deps.onEnd(item, await loadItem({ ...deps, pace, watch, onRejected }, item));
       if (deps.signal.aborted) return;
     }
   };
@@ -73,92 +56,115 @@ export async function loadItems(deps: LoadDeps, items: readonly Item[]): Promise
 type ItemDeps = LoadDeps & {
   pace: ReturnType<typeof makePace>;
   watch: JobWatch;
-  onRejected(response: ApiResponse): void;
+  onRejected(waitMs: number): void;
 };
 
 async function loadItem(deps: ItemDeps, item: Item): Promise<Outcome> {
-  const { manifest, watch, pace, signal } = deps;
+  const { manifest, pace, signal } = deps;
   const leave = await pace.enter(signal);
-  if (!leave) return "stopped";
+  if (!leave) return { kind: "stopped" };
   try {
     const before = manifest.find(item.id);
-    const isSame = before?.fingerprint === item.fingerprint;
-    const failures = isSame ? before.failures : 0;
-    const { id, fingerprint } = item;
-    const accepted = isSame && before.state === "accepted" ? before.jobId : undefined;
-    const submitted = accepted === undefined ? await submit(deps, item, failures) : { jobId: accepted };
-    if (submitted === undefined) return "stopped";
-    if ("reason" in submitted) {
-      manifest.write({ id, fingerprint, state: "failed", reason: submitted.reason, failures: failures + 1 });
-      return "failed";
-    }
-    const { jobId } = submitted;
-    // The document of the version before is replaced, once the new one is there.
-    const former = isSame ? undefined : before?.documentId;
-    const kept = former === undefined ? {} : { documentId: former };
-    if (accepted === undefined) manifest.write({ id, fingerprint, state: "accepted", jobId, failures, ...kept });
-    const job = await watch.end(jobId);
-    if (signal.aborted && job === undefined) return "stopped";
-    return await settle(deps, item, { jobId, job, failures, former: former ?? formerOf(before) });
+    const isAccepted = before?.state === "accepted" && before.fingerprint === item.fingerprint;
+    const accepted = isAccepted ? before : await begin(deps, item, before);
+    if ("kind" in accepted) return accepted;
+    const job = await deps.watch.end(accepted.jobId ?? "");
+    if (signal.aborted && job === undefined) return { kind: "stopped" };
+    return await settle(deps, accepted, job);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error; // the system has codes
+    return { kind: "failed", reason: `the file cannot be read: ${codeOf(error)}` };
   } finally {
     leave();
   }
 }
 
-/** An accepted item that a run left behind still knows the document that it replaces. */
-const formerOf = (entry: Entry | undefined) => (entry?.state === "accepted" ? entry.documentId : undefined);
-
-type Ended = { jobId: string; job: JobView | undefined; failures: number; former: string | undefined };
-
-async function settle(deps: ItemDeps, item: Item, { jobId, job, failures, former }: Ended): Promise<Outcome> {
-  const { manifest, client } = deps;
-  const about = { id: item.id, fingerprint: item.fingerprint, jobId };
-  if (job?.status !== "completed" || !job.result) {
-    const reason = job?.error
-      ? `${job.error.code}: ${job.error.message}`
-      : `the job is ${job?.status ?? "not known any more"}`;
-    const kept = former === undefined ? {} : { documentId: former };
-    manifest.write({ ...about, ...kept, state: "failed", reason, failures: failures + 1 });
-    return "failed";
+/**
+ * Notes that an item is submitted, and submits it: once it has been killed, a run finds what the server made of it by the
+ * `key`. The entry of the accepted item, or what became of it instead.
+ */
+async function begin(deps: ItemDeps, item: Item, before: NewEntry | undefined): Promise<NewEntry | Outcome> {
+  const { manifest } = deps;
+  const entry = await toEntry(item, before);
+  manifest.write(entry);
+  const response = await submit(deps, item, entry);
+  if (response?.status === 404 && entry.documentId !== undefined) {
+    // It was deleted on the server: the item is loaded as a new one.
+    return begin(deps, item, { ...entry, documentId: undefined, key: undefined });
   }
-  const { documentId, chunks } = job.result;
-  manifest.write({ ...about, state: "done", documentId, chunks, failures: 0 });
-  // A URL keeps its document; a changed file has a new one. When this is cut, the old one stays: found twice, never lost.
-  if (former !== undefined && former !== documentId) await client.removeDocument(former);
-  return "done";
+  if (response === undefined) return { kind: "stopped" };
+  const jobId = at(response.body, "jobId") ?? at(at(at(response.body, "error"), "details"), "jobId");
+  if (response.status >= 300 || typeof jobId !== "string") {
+    const reason = response.message === "" ? "it was not submitted" : response.message;
+    manifest.write({ ...entry, state: "failed", reason, failures: entry.failures + 1 });
+    return { kind: "failed", reason };
+  }
+  deps.pace.onAccepted();
+  deps.onPace(deps.pace.limit());
+  const made = at(response.body, "documentId");
+  const documentId = typeof made === "string" ? made : entry.documentId;
+  const former = entry.former?.filter((id) => id !== documentId);
+  const accepted: NewEntry = { ...entry, state: "accepted", jobId, documentId, former };
+  manifest.write(accepted);
+  return accepted;
+}
+
+/** The entry of an item that is about to be submitted: as which document, and what goes once that is there. */
+async function toEntry(item: Item, before: NewEntry | undefined): Promise<NewEntry> {
+  const { id, file, glob, fingerprint, source } = item;
+  const isSame = before?.fingerprint === fingerprint;
+  const known = before?.state === "removed" ? undefined : before;
+  // A file replaces its document. A line of JSONL says what its document is, so another line is another document.
+  const documentId = source.kind === "file" || (source.kind === "json" && isSame) ? known?.documentId : undefined;
+  const others = [...(known?.former ?? []), known?.documentId].filter((one) => one !== undefined && one !== documentId);
+  return {
+    id,
+    file,
+    glob,
+    fingerprint,
+    ...(source.kind === "file" ? { hash: await hashOf(source.path) } : {}),
+    state: "submitting",
+    key: (known?.state === "done" ? undefined : known?.key) ?? `ingest-${randomUUID()}`,
+    documentId,
+    ...(others.length === 0 ? {} : { former: others.flatMap((one) => one ?? []) }),
+    failures: isSame ? (known?.failures ?? 0) : 0,
+  };
+}
+
+/** Whether an item has no name on the server but the one that we give it. */
+function isUnnamed({ source }: Item): boolean {
+  if (source.kind !== "json") return source.kind === "file";
+  return !["url", "externalId", "documentId"].some((field) => field in source.body);
 }
 
 /** Submits until the server has taken or refused the item; undefined when the user stops before. */
-async function submit(
-  deps: ItemDeps,
-  item: Item,
-  failures: number,
-): Promise<{ jobId: string } | { reason: string } | undefined> {
-  const { client, pace, signal } = deps;
-  const key = createHash("sha256").update(`${item.id}\n${item.fingerprint}\n${failures}`).digest("hex");
-  let response: ApiResponse | undefined;
-  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    if (signal.aborted) return undefined;
-    try {
-      response = await client.submit(item, `ingest-${key}`);
-    } catch (error) {
-      return { reason: error instanceof Error ? error.message : String(error) };
-    }
-    const jobId = at(response.body, "jobId") ?? at(at(at(response.body, "error"), "details"), "jobId");
-    if (response.status < 300 && response.status > 0 && typeof jobId === "string") {
-      pace.onAccepted();
-      deps.onPace(pace.limit());
-      return { jobId };
-    }
-    if (!mayPass(response)) break;
-    if (response.status === 429) deps.onRejected(response);
-    const waitMs = Math.min(FIRST_WAIT_MS * 2 ** attempt, MAX_WAIT_MS) * (0.5 + Math.random() / 2);
-    await delay(Math.max(waitMs, response.retryAfterMs ?? 0), undefined, { signal }).catch(() => undefined); // a stop ends it
-  }
-  return { reason: response?.message ?? "it was not submitted" };
+async function submit(deps: ItemDeps, item: Item, entry: NewEntry): Promise<ApiResponse | undefined> {
+  const { client, signal, onRejected } = deps;
+  const { key = "", fingerprint, failures } = entry;
+  const documentId = isUnnamed(item) ? entry.documentId : undefined;
+  const externalId = isUnnamed(item) && documentId === undefined ? key : undefined;
+  const attempt = createHash("sha256").update([key, fingerprint, failures, documentId].join("\n")).digest("hex");
+  const submission = { idempotencyKey: `ingest-${attempt}`, documentId, externalId };
+  return tryAgain(() => client.submit(item, submission), { signal, onRejected });
 }
 
-/** Whether the same call may succeed later: no answer, too much at once, still running under its key, or the server's fault. */
-function mayPass({ status, body }: ApiResponse): boolean {
-  return status === 0 || status === 429 || status >= 500 || at(at(body, "error"), "code") === "idempotency_in_progress";
+/** Notes how the job of an accepted item has ended. */
+export async function settle(
+  { client, manifest, signal }: Pick<LoadDeps, "client" | "manifest" | "signal">,
+  { key: _key, former = [], ...accepted }: NewEntry,
+  job: JobView | undefined,
+): Promise<Outcome> {
+  if (job?.status !== "completed" || !job.result) {
+    const state = job?.status ?? "not known any more";
+    const reason = job?.error ? `${job.error.code}: ${job.error.message}` : `the job is ${state}`;
+    manifest.write({ ...accepted, former, state: "failed", reason, failures: accepted.failures + 1 });
+    return { kind: "failed", reason };
+  }
+  const { documentId, chunks, warnings = [] } = job.result;
+  // Before it is noted as done: a run that is killed here does it again.
+  for (const id of [...former, accepted.documentId]) {
+    if (id !== undefined && id !== documentId) await tryAgain(() => client.removeDocument(id), { signal });
+  }
+  manifest.write({ ...accepted, state: "done", documentId, chunks, failures: 0 });
+  return { kind: "done", warnings };
 }

@@ -4,52 +4,78 @@ import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 export type Entry = {
   target: string;
   id: string;
+  /** The local file that it is, or that lists it; an earlier release noted none. */
+  file?: string | undefined;
+  glob?: string | undefined;
   fingerprint: string;
-  state: "accepted" | "done" | "failed";
-  jobId?: string;
-  documentId?: string;
+  /** SHA-256 of a file's bytes. */
+  hash?: string | undefined;
+  /** `submitting`: the server may have it or not. `removed`: the item is gone, and its document too. */
+  state: "submitting" | "accepted" | "done" | "failed" | "removed";
+  /** The `externalId` of a document whose id is not known yet. */
+  key?: string | undefined;
+  jobId?: string | undefined;
+  /** The document that it has, or replaces. */
+  documentId?: string | undefined;
+  /** Documents that go once the item is loaded as another one. */
+  former?: string[] | undefined;
   chunks?: number;
   reason?: string;
   /** How often this version of the item has failed. */
   failures: number;
+  tenantId?: string | undefined;
   at: string;
 };
+export type NewEntry = Omit<Entry, "target" | "at" | "tenantId">;
 
 /** What earlier runs did, and what this one does: a file of JSON lines that is only ever added to. */
 export type Manifest = {
   find(id: string): Entry | undefined;
-  /** The items that were loaded last, newest first. */
-  lastLoaded(limit: number): Entry[];
-  write(entry: Omit<Entry, "target" | "at">): void;
+  /** What is known of items whose documents may be there. */
+  entries(): Entry[];
+  /** Notes entries: all of them, or none if the process is killed. */
+  write(...entries: readonly NewEntry[]): void;
+  /** Whose documents are noted from now on. */
+  setTenant(tenantId: string): void;
   close(): void;
 };
 
 /**
- * Opens a manifest, making it when it is new. A line is written whole before the call returns, so a process that is killed
- * loses nothing that it has written; a line that was cut all the same is ignored.
+ * Reads a manifest, and makes it with its first entry. Lines are written whole before the call returns, so a process that is
+ * killed loses nothing that it has written; a line that was cut all the same is ignored. With `isReadOnly` no file is written.
  */
-export function openManifest(path: string, target: string): Manifest {
+export function openManifest(path: string, target: string, { isReadOnly }: { isReadOnly: boolean }): Manifest {
   const known = new Map<string, Entry>();
   const text = readText(path);
   for (const line of text.split("\n")) {
     const entry = parseLine(line);
     if (entry?.target === target) known.set(entry.id, entry);
   }
-  const file = openSync(path, "a", 0o600);
-  if (text !== "" && !text.endsWith("\n")) writeSync(file, "\n");
+  let file: number | undefined;
+  let tenantId: string | undefined;
+  const open = () => {
+    const opened = openSync(path, "a", 0o600);
+    if (text !== "" && !text.endsWith("\n")) writeSync(opened, "\n");
+    return opened;
+  };
   return {
     find: (id) => known.get(id),
-    lastLoaded: (limit) =>
-      [...known.values()]
-        .filter(({ state }) => state === "done")
-        .sort((one, other) => other.at.localeCompare(one.at))
-        .slice(0, limit),
-    write(entry) {
-      const line: Entry = { target, ...entry, at: new Date().toISOString() };
-      known.set(line.id, line);
-      writeSync(file, `${JSON.stringify(line)}\n`);
+    entries: () => [...known.values()].filter(({ state }) => state !== "removed"),
+    write(...entries) {
+      if (entries.length === 0) return;
+      const at = new Date().toISOString();
+      const lines = entries.map((entry): Entry => ({ target, ...entry, tenantId, at }));
+      for (const line of lines) known.set(line.id, line);
+      if (isReadOnly) return;
+      file ??= open();
+      writeSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
     },
-    close: () => closeSync(file),
+    setTenant(id) {
+      tenantId = id;
+    },
+    close() {
+      if (file !== undefined) closeSync(file);
+    },
   };
 }
 

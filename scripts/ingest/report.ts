@@ -1,5 +1,6 @@
 import { MultiBar, Presets } from "cli-progress";
-import type { Item, Problem } from "./find-items.ts";
+import type { Item } from "./item.ts";
+import type { Problem } from "./walk-folder.ts";
 
 /** Without a terminal a line is printed this often, in ms. */
 const LINE_EVERY_MS = 5_000;
@@ -76,8 +77,8 @@ function toTime(seconds: number): string {
     : `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, "0")}m`;
 }
 
-/** What failed and why, each in a row. */
-export function failureTable(failures: readonly Problem[]): string {
+/** What it is and why, each in a row. */
+export function problemTable(failures: readonly Problem[]): string {
   const width = Math.min(60, Math.max(...failures.map(({ id }) => id.length)));
   return failures
     .map(

@@ -2,8 +2,9 @@ import { defined, toView } from "../defined.ts";
 import { invalidRequest, notFound } from "../errors.ts";
 import { placeOf } from "../store/chunk.ts";
 import { collectionOf } from "../store/collection-filter.ts";
-import { isGone } from "../store/document-record.ts";
-import { refreshFields, type ShownDocument } from "../store/document-store.ts";
+import { refreshFields } from "../store/document-changes.ts";
+import { type DocumentRecord, isGone } from "../store/document-record.ts";
+import type { ShownDocument } from "../store/document-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import { readSpaceKey } from "../store/vector-space.ts";
 import type { Caller } from "../tenancy/roles.ts";
@@ -65,11 +66,15 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace">) {
     },
     /** Changes a document's title, metadata or expiry; null removes that. @throws AppError `not_found`. */
     async describe(caller: Caller, documentId: string, change: DocumentChange): Promise<DocumentView> {
-      const { source } = await find(caller, documentId);
-      const { title, metadata, expiresAt, refreshEveryHours } = change;
+      const known = await find(caller, documentId);
+      const { source } = known;
+      const { title, name, metadata, expiresAt, refreshEveryHours } = change;
+      if (name !== undefined && source.kind !== "file")
+        throw invalidRequest("name", "name: only a document of a file has one.");
       if (refreshEveryHours && source.kind !== "url")
         throw invalidRequest("refreshEveryHours", "refreshEveryHours: only a document of a URL is read again.");
       const set = {
+        ...(name === undefined ? {} : renamed(known, name)),
         ...(title === undefined ? {} : { title, isTitleGiven: true }),
         ...(metadata === undefined ? {} : { metadata, tags: tagsOf(metadata) }),
         ...(expiresAt ? { expiresAt: new Date(expiresAt) } : {}),
@@ -94,9 +99,17 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace">) {
   };
 }
 
+/** What changes with the name of a document's file: the title too, if the name was all that there was. */
+function renamed({ source, title, isTitleGiven }: DocumentRecord, name: string) {
+  const stem = (file = "") => file.replace(/\.[^.]+$/, "");
+  const isName = !isTitleGiven && title === source.name;
+  const isStem = !isTitleGiven && title === stem(source.name);
+  return { "source.name": name, ...(isName ? { title: name } : isStem ? { title: stem(name) } : {}) };
+}
+
 function toDocumentView(record: ShownDocument): DocumentView {
   const { _id: documentId, title, chunks, createdAt, updatedAt, metadata, jobId, duplicateOf, error } = record;
-  const { externalId, expiresAt, refreshEveryHours, refreshAt } = record;
+  const { externalId, expiresAt, refreshEveryHours, refreshAt, warnings, requireComplete } = record;
   const { kind, url, name, type } = record.source;
   const source = defined({ kind, url, name, type });
   const space = record.vectorSpace === undefined ? undefined : readSpaceKey(record.vectorSpace);
@@ -117,6 +130,8 @@ function toDocumentView(record: ShownDocument): DocumentView {
     metadata,
     jobId,
     duplicateOf,
+    warnings,
+    requireComplete,
     embeddingModel: space?.model,
     dimensions: space?.dimensions,
     error,

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path/posix";
+import { defined } from "../defined.ts";
 import { AppError, isCancel, toErrorView } from "../errors.ts";
 import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { WorkContext } from "../jobs/work.ts";
@@ -13,6 +14,7 @@ import type { RawSource } from "./parse/parse-source.ts";
 import type { ParsedSource } from "./parse-in-child.ts";
 import type { IngestResult } from "./schemas.ts";
 import type { ChunkText } from "./split.ts";
+import { assertComplete } from "./warnings.ts";
 
 const EMBEDS_IN_FLIGHT = 4;
 const REPORT_EVERY_MS = 250; // each report is a write to the store
@@ -55,10 +57,10 @@ export function endsJob(error: unknown, { signal, isLastAttempt }: WorkContext):
 }
 
 async function buildVersion(deps: RagDeps, context: WorkContext, document: DocumentRecord): Promise<IngestResult> {
-  const { tenantId, recordId: documentId, signal } = context;
+  const { tenantId, signal } = context;
   if (document.source.url !== undefined) await context.progress({ stage: "fetching", done: 0, total: 1 });
   const source = await inSpan(stage("fetch source"), () => fetchSource(deps, document, signal));
-  if (source.isUnchanged) return { documentId, chunks: document.chunks, status: "indexed", unchanged: true };
+  if (source.isUnchanged) return { ...resultOf(document), unchanged: true };
   const contentHash = createHash("sha256").update(source.bytes).digest("base64url");
   if (source.bytes.length > REPORT_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
   const model = await deps.embeddingModels.find(tenantId);
@@ -87,8 +89,9 @@ async function writeVersion(
   { document, source, contentHash, model, duplicateOf, read }: ReadVersion,
 ): Promise<IngestResult> {
   const { tenantId, recordId: documentId, signal } = context;
+  if (document.requireComplete) assertComplete(read.warnings);
   const version = document.lastVersion;
-  const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
+  const title = document.isTitleGiven ? document.title : (read.title ?? document.source.name ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
   const { count, dimensions } = await writeChunks(deps, context, read, {
     caller: { tenantId, keyId: document.keyId, surface: "ingest", signal },
@@ -109,7 +112,8 @@ async function writeVersion(
   signal.throwIfAborted();
   const vectorSpace = toSpaceKey({ model, dimensions });
   const { validators } = source;
-  const about = { vectorSpace, duplicateOf, ...(validators ? { validators } : {}) };
+  const { warnings } = read;
+  const about = { vectorSpace, duplicateOf, warnings, ...(validators ? { validators } : {}) };
   const named = document.isTitleGiven ? {} : { title };
   const made = { version, chunks: count, publishedBy: context.jobId, type: read.type, contentHash };
   const change = { ...made, ...named, ...about };
@@ -117,7 +121,7 @@ async function writeVersion(
   if (!published) return superseded(deps, document);
   if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
   await dropFormerSources(deps, document);
-  return { documentId, chunks: count, status: "indexed", ...(duplicateOf === null ? {} : { duplicateOf }) };
+  return { documentId, chunks: count, status: "indexed", warnings, ...(duplicateOf === null ? {} : { duplicateOf }) };
 }
 
 /** `isUnchanged`: the server says that its URL has not changed; then there are no bytes. */
@@ -211,7 +215,12 @@ async function superseded(
   await deps.store.chunks.remove(tenantId, { documentId, version: lastVersion });
   const current = await deps.store.documents.get(tenantId, documentId);
   if (!current) throw deleted();
-  return { documentId, chunks: current.chunks, status: "indexed" };
+  return resultOf(current);
+}
+
+/** The result of a job that leaves the document as it is. */
+function resultOf({ _id: documentId, chunks, warnings }: DocumentRecord): IngestResult {
+  return { documentId, chunks, status: "indexed", ...defined({ warnings }) };
 }
 
 function deleted(): AppError {

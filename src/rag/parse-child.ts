@@ -2,7 +2,7 @@ import { AppError } from "../errors.ts";
 import { isChild, serveRequests } from "../isolation/serve-requests.ts";
 import { parseSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";
-import type { SourceType } from "./schemas.ts";
+import type { DocumentWarning, SourceType } from "./schemas.ts";
 import { CHUNK_CHARACTERS, type ChunkText, splitSections, toChunks } from "./split.ts";
 
 /** A source that the child process is to read. A document of more than `maxChunks` chunks is rejected. */
@@ -10,7 +10,7 @@ export type ParseRequest = { bytes: Uint8Array; type?: string; name?: string; ma
 
 /** The response: an outline, then the chunks in batches. `expected` is about how many there will be. */
 export type ParsePart =
-  | { kind: "outline"; title?: string; type: SourceType; expected: number }
+  | { kind: "outline"; title?: string; type: SourceType; expected: number; warnings: DocumentWarning[] }
   | { kind: "chunks"; chunks: ChunkText[] };
 
 const BATCH_CHUNKS = 256; // sent while the next chunks are counted, so that host and child work at the same time
@@ -25,7 +25,8 @@ async function read({ bytes, type, name, maxChunks }: ParseRequest, send: (part:
   const pieces = splitSections(parsed.sections, parsed.type, maxChunks);
   if (pieces.length > maxChunks) throw tooMany();
   const title = parsed.title?.slice(0, 300);
-  send({ kind: "outline", type: parsed.type, expected: pieces.length, ...(title ? { title } : {}) });
+  const { type: read, warnings = [] } = parsed;
+  send({ kind: "outline", type: read, expected: pieces.length, warnings, ...(title ? { title } : {}) });
   let batch: ChunkText[] = [];
   let total = 0;
   for (const piece of pieces) {

@@ -7,6 +7,7 @@ import type { RawSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";
 import type { ParsePart, ParseRequest } from "./parse-child.ts";
 import type { ChunkText } from "./split.ts";
+import { boundWarnings } from "./warnings.ts";
 
 /** Largest number of chunks of one document. */
 const MAX_CHUNKS = 50_000;
@@ -64,7 +65,8 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
       }
       const { kind: _kind, ...outline } = first.value;
       const leave = async () => void (await replies.return());
-      return { ...outline, chunks: chunksOf(replies), [Symbol.asyncDispose]: leave };
+      const warnings = boundWarnings(outline.warnings);
+      return { ...outline, warnings, chunks: chunksOf(replies), [Symbol.asyncDispose]: leave };
     },
     close(): void {
       for (const { close } of Object.values(pools)) close();

@@ -13,8 +13,9 @@ import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
 import { acceptReindex, makeReindexWork, type ReindexInput } from "./reindex.ts";
 import { sweepRefreshes } from "./scheduled-refresh.ts";
-import type { QueryInput, QueryOutcome, RagSettingsBody } from "./schemas.ts";
+import type { QueryInput, QueryOutcome } from "./schemas.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
+import type { RagSettingsBody } from "./settings-schemas.ts";
 
 /** The caller of a query; `limit` is the run's, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & { limit?: CallLimit };

@@ -5,8 +5,8 @@ import { AppError, invalidRequest, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { assertFetchable } from "../net/egress.ts";
 import { collectionField, collectionOf, DEFAULT_COLLECTION } from "../store/collection-filter.ts";
+import type { Reassignment } from "../store/document-changes.ts";
 import type { DocumentRecord, DocumentSource } from "../store/document-record.ts";
-import type { Reassignment } from "../store/document-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { collectionForIngest, mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
@@ -175,14 +175,14 @@ async function reassign(
 
 /** What a body says of a document, besides its source. */
 function describe(document: IngestInput) {
-  const { title, metadata, expiresAt } = document;
+  const { title, metadata, expiresAt, requireComplete } = document;
   const fileBatchId = "storedFile" in document ? document.storedFile.batchId : undefined;
   return {
     ...(title === undefined ? {} : { title, isTitleGiven: true }),
     ...(metadata === undefined ? {} : { metadata, tags: tagsOf(metadata) }),
     ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
     ...("refreshEveryHours" in document ? toRefresh(document.refreshEveryHours) : {}),
-    ...defined({ fileBatchId }),
+    ...defined({ fileBatchId, requireComplete }),
   };
 }
 

@@ -3,7 +3,7 @@ import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { shownStates } from "../store/document-state.ts";
-import { reindexModes } from "../store/reindex-store.ts";
+import { documentWarningCodes, MAX_WARNED_PAGES } from "../store/document-warning.ts";
 import { tryParseJson } from "../try-parse-json.ts";
 import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
 import { type AttributeFilter, rangeSchema } from "./metadata-filter.ts";
@@ -69,13 +69,23 @@ const keeping = {
     .optional()
     .describe("From then on no query sees the document, and it is deleted"),
 };
+const requireComplete = z
+  .boolean()
+  .optional()
+  .describe("Refuse the source, at each later reading too, if something of it would be lost; `false` ends that");
 const refreshEveryHours = z
   .int()
   .min(1)
   .max(720)
   .optional()
   .describe("How often a URL is read again by itself, in hours; without it never");
-const description = { title: title.optional(), metadata: metadataSchema.optional(), collection, ...keeping };
+const description = {
+  title: title.optional(),
+  metadata: metadataSchema.optional(),
+  collection,
+  requireComplete,
+  ...keeping,
+};
 
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
@@ -98,12 +108,24 @@ export const fileFieldsSchema = z.object({
     .pipe(metadataSchema)
     .optional(),
   collection,
+  requireComplete: z
+    .enum(["true", "false"])
+    .transform((text) => text === "true")
+    .optional()
+    .describe("`true` or `false`, as in JSON"),
   ...keeping,
 });
 
 /** The body of `PATCH /rag/documents/:id`. */
 export const documentChangeSchema = z.object({
   title: title.optional(),
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("Of a document of a file: the new name of that; the title too, where the name is the title"),
   metadata: metadataSchema.optional().describe("In the place of what there is"),
   expiresAt: keeping.expiresAt.nullable().describe("null: it does not expire"),
   refreshEveryHours: refreshEveryHours
@@ -114,29 +136,30 @@ export type DocumentChange = z.output<typeof documentChangeSchema>;
 
 const duplicateOf = idSchema("document").describe("An earlier document of the same content");
 
-/** What a warning of a document is about. */
-export const documentWarningCodes = [
-  "pages_without_text",
-  "unreadable_fonts",
-  "parts_left_out",
-  "charset_uncertain",
-  "text_left_out",
-  "read_by_ocr",
-] as const;
-
 /** Something of its source that a document does not hold, or may hold wrongly. */
 export const documentWarningSchema = z.object({
   code: z.enum(documentWarningCodes),
   message: z.string().describe("A sentence for a person: what is missing or uncertain, and how much of it"),
-  pages: z.array(z.int()).max(100).optional().describe("The pages that it is about, from 1; the first 100 of them"),
+  pages: z
+    .array(z.int())
+    .max(MAX_WARNED_PAGES)
+    .optional()
+    .describe("The pages that it is about, from 1; the first 100 of them"),
 });
 export type DocumentWarning = z.output<typeof documentWarningSchema>;
+const warnings = z
+  .array(documentWarningSchema)
+  .optional()
+  .describe(
+    "What the document does not hold of its source; absent while nothing has been read, or by an earlier release",
+  );
 
 export const ingestResultSchema = z.object({
   documentId: idSchema("document"),
   chunks: z.number().int().describe("Chunks that the document was split into"),
   status: z.enum(shownStates),
   duplicateOf: duplicateOf.optional(),
+  warnings,
   unchanged: z.literal(true).optional().describe("Of a refresh: the URL has not changed since it was read"),
 });
 export type IngestResult = z.output<typeof ingestResultSchema>;
@@ -162,63 +185,13 @@ export const documentViewSchema = z.object({
   metadata: metadataSchema,
   jobId: idSchema("job"),
   duplicateOf: duplicateOf.optional(),
+  warnings,
+  requireComplete: z.boolean().optional().describe("Whether a source of which something would be lost is refused"),
   embeddingModel: z.string().optional().describe("The model that made the vectors of its chunks"),
   dimensions: z.int().optional().describe("The length of these vectors"),
   error: errorViewSchema.optional(),
 });
 export type DocumentView = z.output<typeof documentViewSchema>;
-
-/** The body of `PUT /rag/settings`. */
-export const ragSettingsBodySchema = z.object({
-  embeddingModel: z
-    .string()
-    .min(1)
-    .max(200)
-    .nullable()
-    .describe("Any embedding model of `GET /ai/models?type=embedding` that you can call; null: the platform's"),
-});
-export type RagSettingsBody = z.output<typeof ragSettingsBodySchema>;
-
-export const ragSettingsSchema = z.object({
-  embeddingModel: z.string().describe("The model that embeds documents from now on"),
-  models: z
-    .array(
-      z.object({
-        model: z.string(),
-        dimensions: z.int(),
-        documents: z.int().describe("Documents that it embedded"),
-        isPresent: z.boolean().describe("Whether it is the model that embeds documents now"),
-      }),
-    )
-    .describe("The models that embedded the documents that are there; a query searches up to 4 of them by meaning"),
-  reindex: z
-    .object({ jobId: idSchema("job"), model: z.string(), mode: z.enum(reindexModes), moved: z.int() })
-    .optional()
-    .describe("The job that moves documents to a model, while there is one"),
-});
-
-/** What `POST /rag/reindex` may say. */
-export const reindexFields = {
-  mode: z
-    .enum(reindexModes)
-    .default("batch")
-    .describe(
-      "`batch`: through batches of the model's provider, at half the price and within a day, where it has some; `now`: at once",
-    ),
-};
-
-export const reindexResultSchema = z.object({
-  model: z.string(),
-  moved: z
-    .int()
-    .describe(
-      "Documents that were moved to the model; those that a worker moved just before it died may not be counted",
-    ),
-  left: z.int().describe("Documents that other models still serve, since they were being ingested meanwhile"),
-  batched: z.int().optional().describe("How many of `moved` were embedded by batches, at half the price"),
-});
-export type ReindexResult = z.output<typeof reindexResultSchema>;
-export type RagSettings = z.output<typeof ragSettingsSchema>;
 
 /** Where in its document a chunk is. */
 export const chunkPlaceFields = {

@@ -1,6 +1,7 @@
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, type TenantDocument } from "./collection.ts";
 import type { DocumentState } from "./document-state.ts";
+import type { DocumentWarning } from "./document-warning.ts";
 
 /** Facts about a document that queries can filter on. */
 export type DocumentMetadata = Record<string, string | number | boolean>;
@@ -69,6 +70,10 @@ export type DocumentRecord = TenantDocument & {
   keyId: string;
   /** SHA-256 of the source's bytes, of the version that queries see. */
   contentHash?: string;
+  /** What of its source the version that queries see does not hold; an earlier release noted none. */
+  warnings?: DocumentWarning[];
+  /** Whether a source of which something would be lost is refused. */
+  requireComplete?: boolean;
   /** A document that had the same content when this one was indexed. */
   duplicateOf?: string;
   /** The space of its chunks' vectors, of the version that queries see; see `vector-space.ts`. */

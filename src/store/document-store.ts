@@ -2,15 +2,10 @@ import type { Db, Filter } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { ofTenant } from "./collection.ts";
 import { type CollectionNames, inCollections } from "./collection-filter.ts";
+import { type Description, type Publication, type Reassignment, refreshFields } from "./document-changes.ts";
 import { makeDocumentGroups } from "./document-groups.ts";
 import { type DocumentHeader, headerFields, type MoreOfHeader } from "./document-header.ts";
-import {
-  type DocumentMetadata,
-  type DocumentRecord,
-  documentCollection,
-  ownSources,
-  type SourceValidators,
-} from "./document-record.ts";
+import { type DocumentMetadata, type DocumentRecord, documentCollection, ownSources } from "./document-record.ts";
 import { makeSpaceQueries } from "./document-spaces.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
@@ -32,6 +27,8 @@ const shown = [
   "metadata",
   "jobId",
   "duplicateOf",
+  "warnings",
+  "requireComplete",
   "vectorSpace",
   "error",
 ] as const;
@@ -39,48 +36,6 @@ const shown = [
 /** What callers see of a document. */
 export type ShownDocument = Shown<DocumentRecord, typeof shown>;
 
-export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
-  Partial<
-    Pick<
-      DocumentRecord,
-      | "title"
-      | "isTitleGiven"
-      | "metadata"
-      | "tags"
-      | "expiresAt"
-      | "refreshEveryHours"
-      | "refreshAt"
-      | "fileBatchId"
-      | "source"
-      | "sourceId"
-      | "refreshJobId"
-    >
-  >;
-export type Publication = Pick<DocumentRecord, "version" | "chunks" | "publishedBy"> & {
-  type: string;
-  title?: string;
-  contentHash: string;
-  vectorSpace: string;
-  validators?: SourceValidators;
-  duplicateOf: string | null;
-};
-
-/** `attempted`: the version of the attempt that failed. */
-type Failure = { jobId: string; error: ErrorView; attempted?: number };
-
-export type Description = {
-  set: Partial<
-    Pick<
-      DocumentRecord,
-      "title" | "isTitleGiven" | "metadata" | "tags" | "expiresAt" | "refreshEveryHours" | "refreshAt"
-    >
-  >;
-  unset: readonly ("expiresAt" | RefreshField)[];
-};
-
-/** What a document has that is refreshed by itself. */
-export const refreshFields = ["refreshEveryHours", "refreshAt", "refreshFailures"] as const;
-type RefreshField = (typeof refreshFields)[number];
 const toUnset = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, ""]));
 
 /** Documents of one content that are looked at, to find an earlier one of the same collection. */
@@ -260,8 +215,12 @@ export function makeDocumentStore(db: Db) {
     async forgetSources({ tenantId, _id: documentId, formerSources = [] }: DocumentRecord) {
       await change({ tenantId, documentId, formerSources }, {}, { $unset: { formerSources: "" } });
     },
-    /** Notes why a job failed. A document that queries see stays `indexed`; one of another job or attempt is left alone. */
-    async fail(tenantId: string, documentId: string, { jobId, error, attempted }: Failure) {
+    /** Notes why a job failed; `attempted`: the version of that attempt. A document that queries see stays `indexed`; one of another job or attempt is left alone. */
+    async fail(
+      tenantId: string,
+      documentId: string,
+      { jobId, error, attempted }: { jobId: string; error: ErrorView; attempted?: number },
+    ) {
       const version = attempted === undefined ? {} : { version: { $lte: attempted } };
       const filter = { tenantId, documentId, jobId, ...version };
       const failed = await change({ ...filter, status: { $in: [...pendingStates] } }, { status: "failed", error });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { hasExpired } from "../rag/known-collections.ts";
+import { documentWarningSchema } from "../rag/schemas.ts";
 import { collectionOf } from "../store/collection-filter.ts";
 import type { CollectionRecord } from "../store/collection-store.ts";
 import type { DocumentRecord } from "../store/document-record.ts";
@@ -72,6 +73,10 @@ export const storeFileSchema = z.object({
     .nullable(),
   attributes: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
   chunking_strategy: z.object({ type: z.literal("other") }),
+  warnings: z
+    .array(documentWarningSchema)
+    .optional()
+    .describe("What it does not hold of the file; not in OpenAI's API"),
 });
 
 function stateOf({ status, error }: DocumentRecord): FileState {
@@ -81,12 +86,12 @@ function stateOf({ status, error }: DocumentRecord): FileState {
 
 function toLastError(error: DocumentRecord["error"]) {
   if (!error) return null;
-  const isUnreadable = error.code === "source_unreadable" || error.code === "request_too_large";
+  const isUnreadable = ["source_unreadable", "source_incomplete", "request_too_large"].includes(error.code);
   return { code: isUnreadable ? ("unsupported_file" as const) : ("server_error" as const), message: error.message };
 }
 
 export function toStoreFile(document: DocumentRecord): z.output<typeof storeFileSchema> {
-  const { _id, fileId = _id, createdAt, source, metadata, error } = document;
+  const { _id, fileId = _id, createdAt, source, metadata, error, warnings = [] } = document;
   const status = stateOf(document);
   return {
     id: fileId,
@@ -98,6 +103,7 @@ export function toStoreFile(document: DocumentRecord): z.output<typeof storeFile
     last_error: status === "failed" ? toLastError(error) : null,
     attributes: metadata,
     chunking_strategy: { type: "other" },
+    ...(warnings.length === 0 ? {} : { warnings }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { chooseDocuments } from "../../src/rag/choose-documents.ts";
 import type { QueryInput } from "../../src/rag/schemas.ts";
+import { makePdf } from "../support/documents.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -167,6 +168,30 @@ describe("documents that are kept", () => {
     expect(await find({ query: "boiler", filter: { bar: 6 } })).to.deep.equal([]);
     expect(await find({ query: "boiler", filter: { bar: 7 } })).to.have.length(1);
     expect((await client.request("PATCH", path, { body: { title: "" } })).status).to.equal(400);
+  });
+
+  it("take the new name of their file, as their title only if they have no other", async () => {
+    const upload = async (name: string, text: string | Buffer, fields: Record<string, string> = {}) => {
+      const form = new FormData();
+      for (const [key, value] of Object.entries(fields)) form.set(key, value);
+      form.set("file", new File([new Uint8Array(Buffer.from(text))], name));
+      return (await client.request("POST", "/rag/ingest", { raw: form })).string("documentId");
+    };
+    const rename = async (id: string, name: string) => {
+      const { body } = await client.request("PATCH", `/rag/documents/${id}`, { body: { name } });
+      const { title, source } = body as { title: string; source: { name: string } };
+      return [title, source.name];
+    };
+    const bare = await upload("rope.pdf", await makePdf(["12 34"]));
+    expect(await rename(bare, "ropes.pdf")).to.deep.equal(["ropes.pdf", "ropes.pdf"]);
+    await upload("wires.pdf", await makePdf(["56 78"]), { documentId: bare });
+    expect((await client.get(`/rag/documents/${bare}`)).at("title")).to.equal("wires.pdf");
+    const titled = await upload("knot.html", "<title>Knots</title><p>A knot is tied.</p>");
+    expect(await rename(titled, "knots.html")).to.deep.equal(["Knots", "knots.html"]);
+    const given = await upload("hook.html", "<p>A hook is bent.</p>", { title: "hook.html" });
+    expect(await rename(given, "hooks.html")).to.deep.equal(["hook.html", "hooks.html"]);
+    const text = await ingest({ content: "A text has no file." });
+    expect((await client.request("PATCH", `/rag/documents/${text}`, { body: { name: "a.txt" } })).status).to.equal(400);
   });
 
   it("are not seen from the instant on at which they expire, and then deleted", async () => {

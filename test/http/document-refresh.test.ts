@@ -39,10 +39,10 @@ describe("the refresh of a document", () => {
     const path = `/rag/documents/${id}`;
     statuses = [];
     const first = await client.post(`${path}/refresh`, {});
-    expect(first.body).to.deep.equal({ documentId: id, chunks: 1, status: "indexed", unchanged: true });
+    expect(first.body).to.deep.equal({ documentId: id, chunks: 1, status: "indexed", warnings: [], unchanged: true });
     page = { body: "The buoy is green.", etag: '"2"' };
     const second = await client.post(`${path}/refresh`, {});
-    expect(second.body).to.deep.equal({ documentId: id, chunks: 1, status: "indexed" });
+    expect(second.body).to.deep.equal({ documentId: id, chunks: 1, status: "indexed", warnings: [] });
     expect((await client.post(`${path}/refresh`, {})).at("unchanged")).to.equal(true);
     expect(statuses).to.deep.equal([304, 200, 304]);
     const found = await client.post("/rag/query", { query: "buoy" });

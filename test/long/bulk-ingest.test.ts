@@ -123,7 +123,7 @@ describe("npm run ingest", function () {
     const again = await run(key, docs).ended;
     expect([again.code, again.out]).to.deep.equal([
       0,
-      `0 to load (0 B), ${FILES} loaded before, 1 of other types left out\n0 loaded, 0 failed, ${FILES} skipped in ${/in (\S+) s/.exec(again.out)?.[1]} s\n`,
+      `0 to load (0 B), ${FILES} loaded before, 1 left out\n0 loaded, 0 failed, ${FILES} skipped in ${/in (\S+) s/.exec(again.out)?.[1]} s\n\nLeft out:\n  ${join(docs, "a/image.png")}  .png is no type that is loaded\n`,
     ]);
   });
 

@@ -55,7 +55,8 @@ describe("a document that two workers index at once", () => {
       every,
       check: async ({ recordId }, { other }, at) => {
         const chunks = await expectWhole(recordId, `frozen at ${at}`);
-        if (other) expect(other, `frozen at ${at}`).to.deep.equal({ documentId: recordId, chunks, status: "indexed" });
+        if (other)
+          expect(other, `frozen at ${at}`).to.deep.include({ documentId: recordId, chunks, status: "indexed" });
       },
     });
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { crc32, deflateRawSync } from "node:zlib";
 import { Document, HeadingLevel, Packer, Paragraph, Table, TableCell, TableRow } from "docx";
 import PdfDocument from "pdfkit";
+import { pictureOf } from "./media.ts";
 
 /** A PDF with one page for each text. */
 export async function makePdf(pages: readonly string[], title?: string): Promise<Buffer> {
@@ -147,4 +148,20 @@ export function makeProse(count: number, topic = "pump"): string {
     (_, index) =>
       `Sentence ${index} tells that ${topic} number ${(index * 7919) % 1000} runs at ${(index * 31) % 97} degrees.`,
   ).join(" ");
+}
+
+/** A PDF with one page for each text; `null` is a page that is a picture, as of a scanner. */
+export async function makeScannedPdf(pages: readonly (string | null)[]): Promise<Buffer> {
+  const pdf = new PdfDocument();
+  const parts: Buffer[] = [];
+  pdf.on("data", (part: Buffer) => parts.push(part));
+  const ended = once(pdf, "end");
+  for (const [index, text] of pages.entries()) {
+    if (index > 0) pdf.addPage();
+    if (text === null) pdf.image(pictureOf(200, 280, 200), 0, 0, { width: 612 });
+    else pdf.text(text);
+  }
+  pdf.end();
+  await ended;
+  return Buffer.concat(parts);
 }

@@ -1,4 +1,5 @@
 import { getDocumentProxy } from "unpdf";
+import type { DocumentWarning } from "../schemas.ts";
 import { type Line, sectionsOf } from "./pdf-sections.ts";
 import { findTables, type PageTable } from "./pdf-table.ts";
 import { firstLineOf, type ParsedDocument, unreadable } from "./section.ts";
@@ -18,10 +19,19 @@ export async function parsePdf(bytes: Uint8Array): Promise<ParsedDocument> {
     const pages: Line[][] = [];
     for (let page = 1; page <= pdf.numPages; page += 1) pages.push(await linesOf(pdf, page));
     const title = (await pdfTitle(pdf)) ?? printedTitle(pages);
-    return { type: "pdf", sections: sectionsOf(pages), ...(title ? { title } : {}) };
+    const warnings = warnOfPages(pages);
+    return { type: "pdf", sections: sectionsOf(pages), ...(title ? { title } : {}), ...warnings };
   } finally {
     await pdf.loadingTask.destroy();
   }
+}
+
+/** Names the pages without text, which may be pictures. */
+function warnOfPages(pages: readonly (readonly Line[])[]): { warnings?: DocumentWarning[] } {
+  const empty = pages.flatMap((lines, index) => (lines.some(({ text }) => /\S/.test(text)) ? [] : [index + 1]));
+  if (empty.length === 0) return {};
+  const message = `${empty.length} of ${pages.length} pages have no text that can be read; they may be pictures.`;
+  return { warnings: [{ code: "pages_without_text", message, pages: empty }] };
 }
 
 async function openPdf(bytes: Uint8Array): Promise<PdfDocument> {

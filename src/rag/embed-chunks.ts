@@ -4,6 +4,7 @@ import type { GatewayCaller } from "../gateway/money/account.ts";
 import { type ChunkDocument, placeOf, toHeading } from "../store/chunk.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { RagDeps } from "./deps.ts";
+import { identifierKeys } from "./identifiers.ts";
 import type { ChunkText } from "./split.ts";
 
 /** Texts of one embedding request, well below OpenAI's limits of 2,048 inputs and 300,000 tokens. */
@@ -37,7 +38,9 @@ export async function embedChunks(
   const made = await embedInputs(deps, context, texts.map(toEmbeddingInput));
   return texts.map((text, index): NewChunk => {
     const live = isLive ? { live: true, liveAt: new Date() } : { live: false };
-    const place = { documentId, ...defined({ collection }), version, title: pathTo(title, text), n: from + index };
+    const path = pathTo(title, text);
+    const codes = identifierKeys(`${path}\n${text.content}`).join(" ") || undefined;
+    const place = { documentId, ...defined({ collection, codes }), version, title: path, n: from + index };
     return { ...place, ...text, ...live, ...requireMade(made[index]), model };
   });
 }

@@ -1,5 +1,6 @@
 import { AppError } from "../errors.ts";
 import { isChild, serveRequests } from "../isolation/serve-requests.ts";
+import { foldText } from "./fold-text.ts";
 import { parseSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";
 import type { DocumentWarning, SourceType } from "./schemas.ts";
@@ -20,11 +21,12 @@ async function read({ bytes, type, name, maxChunks }: ParseRequest, send: (part:
   const tooMany = () => new AppError("request_too_large", `The document has more than ${maxChunks} chunks.`);
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const parsed = await parseSource({ bytes: buffer, ...(type ? { type } : {}), ...(name ? { name } : {}) });
+  for (const section of parsed.sections) section.text = foldText(section.text);
   const characters = parsed.sections.reduce((sum, { text }) => sum + text.length, 0);
   if (characters > maxChunks * CHUNK_CHARACTERS) throw tooMany();
   const pieces = splitSections(parsed.sections, parsed.type, maxChunks);
   if (pieces.length > maxChunks) throw tooMany();
-  const title = parsed.title?.slice(0, 300);
+  const title = parsed.title && foldText(parsed.title).slice(0, 300);
   const { type: read, warnings = [] } = parsed;
   send({ kind: "outline", type: read, expected: pieces.length, warnings, ...(title ? { title } : {}) });
   let batch: ChunkText[] = [];

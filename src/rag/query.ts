@@ -8,6 +8,7 @@ import type { RagDeps } from "./deps.ts";
 import { makeEmbedQuery } from "./embed-query.ts";
 import { expandHits } from "./expand-hits.ts";
 import { makeFindHits } from "./find-hits.ts";
+import { foldText } from "./fold-text.ts";
 import { joinChunks, mergeHits, type Passage } from "./merge-hits.ts";
 import { lexicalQuery } from "./query-words.ts";
 import { RERANKED, rerankHits } from "./rerank.ts";
@@ -31,7 +32,8 @@ export function makeQuery(deps: QueryDeps): RunQuery {
   const findHits = makeFindHits(deps);
   return async (caller, input) => {
     const { tenantId, signal } = caller;
-    const { query, mode, topK, expand, rerank } = input;
+    const { mode, topK, expand, rerank } = input;
+    const query = foldText(input.query);
     const embed = queryVectors.forQuery(caller, query);
     const spaces = await queryVectors.lastInUse(tenantId);
     const { hits, headers, warnings } = await findHits(caller, input, {

@@ -127,7 +127,7 @@ export function makeChunkSearch(
       ...(documentIds ? [{ in: { path: "documentId", value: [...documentIds] } }] : []),
       ...textFilter(collections),
     ];
-    const compound = { must: [{ text: { query: text, path: ["content", "title"] } }], filter };
+    const compound = { must: [{ text: { query: text, path: ["content", "title", "codes"] } }], filter };
     return chunks
       .aggregate<Found>(
         [
@@ -156,7 +156,7 @@ export function makeChunkSearch(
       .find({ ...live(tenantId, within), ...ofModel, liveAt: { $gte: since } })
       .sort({ liveAt: -1 })
       .limit(MAX_RECENT)
-      .project<Scored & { title: string }>({ ...shown, title: 1, embedding: 1 })
+      .project<Scored & { title: string; codes?: string }>({ ...shown, title: 1, codes: 1, embedding: 1 })
       .toArray();
   };
 

@@ -24,6 +24,7 @@ export const chunkCollection = defineCollection<ChunkDocument>({
           fields: {
             content: { type: "string", analyzer: "lucene.english" },
             title: { type: "string", analyzer: "lucene.english" },
+            codes: { type: "string", analyzer: "lucene.whitespace" },
             tenantId: { type: "token" },
             documentId: { type: "token" },
             collection: { type: "token" },

@@ -16,6 +16,8 @@ export type ChunkDocument = TenantDocument & {
   /** The document's title, and the headings above: searches for words look at it beside the content. */
   title: string;
   content: string;
+  /** Its identifiers and quantities, each as one word, which searches for words look at too. Absent: it has none. */
+  codes?: string;
   tokens: number;
   /** Hash of what was embedded, by which a later version takes over the embedding. */
   hash: string;

@@ -46,13 +46,13 @@ export async function scanVectors(
 const K1 = 1.2; // BM25's usual constants: how fast repeats of a word stop counting,
 const B = 0.75; // and how much long texts are held back
 
-/** The chunks that share words with the query, in title or content, by BM25 over these chunks alone, best first. */
-export function scanText<T extends { title: string; content: string }>(
+/** The chunks that share words with the query, in title, content or codes, by BM25 over these chunks alone, best first. */
+export function scanText<T extends { title: string; content: string; codes?: string }>(
   chunks: readonly T[],
   query: string,
 ): (T & { wordScore: number })[] {
   const wanted = new Set(words(query));
-  const texts = chunks.map(({ title, content }) => words(`${title}\n${content}`));
+  const texts = chunks.map(({ title, content, codes = "" }) => words(`${title}\n${content}\n${codes}`));
   const average = texts.reduce((sum, text) => sum + text.length, 0) / Math.max(1, texts.length);
   const holders = new Map<string, number>();
   for (const text of texts)

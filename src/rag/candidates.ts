@@ -2,6 +2,7 @@ import { defined } from "../defined.ts";
 import type { ChunkHit } from "../store/chunk.ts";
 import type { VectorHits, VectorSearch } from "../store/chunk-search.ts";
 import type { CollectionNames } from "../store/collection-filter.ts";
+import { SearchUnavailable } from "../store/store-errors.ts";
 import type { RagDeps } from "./deps.ts";
 import type { QueryVector } from "./embed-query.ts";
 import { withFeedback } from "./feedback.ts";
@@ -26,7 +27,10 @@ export type Search = {
  * The lists of chunks that the searches of a mode gave, each with its best first: one of words, one of each embedding model. A
  * mode without a search has no list of it. Headers and spaces are those that a search for vectors has read.
  */
-export type Candidates = { byText?: WordHit[]; byVector?: ChunkHit[][] } & Pick<VectorHits, "headers" | "spaces">;
+export type Candidates = { byText?: WordHit[]; byVector?: ChunkHit[][]; warnings?: string[] } & Pick<
+  VectorHits,
+  "headers" | "spaces"
+>;
 
 /** How many hits each search is asked for first. */
 export function depthOf({ mode, topK }: Pick<QueryInput, "mode" | "topK">): number {
@@ -40,9 +44,24 @@ export async function findCandidates(
   { mode, text, vectors, ...where }: Search & { mode: QueryInput["mode"]; limit: number },
 ): Promise<Candidates> {
   const byModel = new Map(vectors.map(({ model, vector }) => [model, vector]));
+  const findText = async () =>
+    rankByWords(await chunks.searchText(tenantId, { ...where, text, vectors: byModel }), text);
+  if (mode === "lexical") return { byText: await findText() };
+  const warnings: string[] = [];
+  // Two searches answer the question: while the index of one is away, the other goes on.
+  const unlessAway = async <T>(search: () => Promise<T>, warning: string): Promise<T | undefined> => {
+    try {
+      return await search();
+    } catch (error) {
+      if (mode !== "hybrid" || !(error instanceof SearchUnavailable) || warnings.length > 0) throw error;
+      warnings.push(warning);
+      return undefined;
+    }
+  };
   const byText =
-    mode === "vector" ? [] : rankByWords(await chunks.searchText(tenantId, { ...where, text, vectors: byModel }), text);
-  if (mode === "lexical") return { byText };
+    mode === "vector"
+      ? []
+      : ((await unlessAway(findText, "The index of words is away: the results are those of vectors.")) ?? []);
   const search = ({ vector: scoreBy, dimensions, ...space }: QueryVector) => {
     const vector = withFeedback(
       scoreBy,
@@ -50,11 +69,16 @@ export async function findCandidates(
     );
     return chunks.searchVectors(tenantId, { ...where, ...space, vector, ...(vector === scoreBy ? {} : { scoreBy }) });
   };
-  // Documents move to the present model, which comes last: one that moves meanwhile is found before or after.
-  const former = await Promise.all(vectors.slice(0, -1).map(search));
-  const present = await Promise.all(vectors.slice(-1).map(search));
-  const found = [...present, ...former];
+  const findVectors = async () => {
+    // Documents move to the present model, which comes last: one that moves meanwhile is found before or after.
+    const former = await Promise.all(vectors.slice(0, -1).map(search));
+    const present = await Promise.all(vectors.slice(-1).map(search));
+    return [...present, ...former];
+  };
+  const found = await unlessAway(findVectors, "The index of vectors is away: the results are those of words.");
+  if (found === undefined) return { byText, warnings };
   const byVector = found.map(({ hits }) => hits);
   const headers = found.flatMap((one) => one.headers ?? []);
-  return { ...(mode === "vector" ? {} : { byText }), byVector, headers, ...defined({ spaces: present[0]?.spaces }) };
+  const spaces = found[0]?.spaces;
+  return { ...(mode === "vector" ? {} : { byText }), byVector, headers, warnings, ...defined({ spaces }) };
 }

@@ -91,7 +91,12 @@ export async function findCurrent(
     const isShort = isCut && limit < MAX_HITS;
     const isDeeper = isShort && (among === undefined || run === 0);
     if (isLast || !(isStale || isMoved || isDeeper))
-      return { hits: isJudged ? current : current.slice(0, topK), headers, warnings, isShort };
+      return {
+        hits: isJudged ? current : current.slice(0, topK),
+        headers,
+        warnings: [...warnings, ...(candidates.warnings ?? [])],
+        isShort,
+      };
     if (isDeeper) limit = Math.min(MAX_HITS, limit * 4);
     searched = inUse;
   }

@@ -12,6 +12,7 @@ import { type DocumentHeader, headersStages, type JoinedHeader, type ReadHeaders
 import { spacesStage } from "./document-spaces.ts";
 import { type RankedHit, type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
 import type { IndexFor } from "./search-indexes.ts";
+import { isSearchAway, SearchUnavailable } from "./store-errors.ts";
 
 /** A hit of a search for words, with its vector and the index's score of its words (BM25), which has no upper limit. */
 export type TextHit = ChunkHit & { wordScore: number; embedding?: Float32Array };
@@ -49,6 +50,9 @@ const MIN_CANDIDATES = 200;
 const MAX_CANDIDATES = 10_000;
 const RECENT_MS = 5 * 60_000; // how far an index may lag behind; Atlas' usually does by seconds
 const MAX_RECENT = 5_000; // chunks of one tenant that are looked through for that
+/** Chunks of one tenant that are looked through while an index cannot be queried. */
+const MAX_SCANNED = 5_000;
+const TEXT_INDEX = "chunks_text";
 const shown = {
   documentId: 1,
   version: 1,
@@ -67,7 +71,7 @@ const shown = {
 export function makeChunkSearch(
   chunks: Collection<ChunkDocument>,
   capabilities: StoreCapabilities,
-  indexFor: IndexFor,
+  { indexFor, isQueryable }: { indexFor: IndexFor; isQueryable(name: string): Promise<boolean> },
 ) {
   const isLate = capabilities.searchLag === "eventual";
   /** Atlas' indexes are the ones that are late. */
@@ -77,9 +81,8 @@ export function makeChunkSearch(
       : live(tenantId, { collections, ...within });
   const textFilter = isLate ? atlasTextFilter : embeddedTextFilter;
 
-  const byVectorIndex = async (tenantId: string, search: VectorSearch) => {
+  const byVectorIndex = async (tenantId: string, index: string, search: VectorSearch) => {
     const { model, isLengthShared, vector, scoreBy, limit, joined, ...within } = search;
-    const index = await indexFor(vector.length);
     // Atlas refuses the path while it still answers by an index that was made without it.
     const filter = { ...vectorFilter(tenantId, within), ...(isLengthShared ? { model } : {}) };
     const found = await chunks
@@ -131,7 +134,7 @@ export function makeChunkSearch(
     return chunks
       .aggregate<Found>(
         [
-          { $search: { index: "chunks_text", compound } },
+          { $search: { index: TEXT_INDEX, compound } },
           { $limit: limit },
           { $project: { ...shown, embedding: 1, wordScore: { $meta: "searchScore" } } },
         ],
@@ -160,26 +163,56 @@ export function makeChunkSearch(
       .toArray();
   };
 
+  /** What an index answers; undefined while it is built, or its server is away. */
+  const ask = async <T>(index: string, search: () => Promise<T>): Promise<T | undefined> => {
+    if (!isLate) return search();
+    try {
+      return (await isQueryable(index)) ? await search() : undefined;
+    } catch (error) {
+      if (isSearchAway(error)) return undefined;
+      throw error;
+    }
+  };
+  /** All live chunks of a tenant, to be searched without an index. @throws SearchUnavailable for too many of them. */
+  const readAll = async (tenantId: string, within: Within & { model?: string }) => {
+    const ofModel = within.model === undefined ? {} : { model: within.model };
+    const found = await chunks
+      .find({ ...live(tenantId, within), ...ofModel })
+      .limit(MAX_SCANNED + 1)
+      .project<Scored & { title: string; codes?: string }>({ ...shown, title: 1, codes: 1, embedding: 1 })
+      .toArray();
+    if (found.length > MAX_SCANNED) throw new SearchUnavailable();
+    return found;
+  };
+
   return {
-    /** See `VectorHits`. */
+    /** See `VectorHits`. @throws SearchUnavailable while the index cannot be queried, for a tenant of many chunks. */
     async searchVectors(tenantId: string, search: VectorSearch): Promise<VectorHits> {
       if (!capabilities.vectorSearch) {
         const filter = { ...live(tenantId, search), model: search.model };
         return { hits: await scanVectors(chunks.find(filter).project<Scored>({ ...shown, embedding: 1 }), search) };
       }
-      if (!isLate) return byVectorIndex(tenantId, search);
+      const index = await indexFor(search.vector.length);
+      if (!isLate) return byVectorIndex(tenantId, index, search);
       // What is found in two steps must be looked up after both.
-      const indexed = byVectorIndex(tenantId, { ...search, joined: undefined });
-      const [{ hits }, late] = await Promise.all([indexed, recent(tenantId, search)]);
+      const indexed = ask(index, () => byVectorIndex(tenantId, index, { ...search, joined: undefined }));
+      const [found, late] = await Promise.all([indexed, recent(tenantId, search)]);
+      if (found === undefined) return { hits: await scanVectors(await readAll(tenantId, search), search) };
+      const { hits } = found;
       const united = new Map([...hits, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
       return { hits: [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit) };
     },
-    /** The chunks that match the words best, best first. */
+    /** The chunks that match the words best, best first. @throws as `searchVectors`. */
     async searchText(tenantId: string, search: TextSearch): Promise<TextHit[]> {
       if (!capabilities.textSearch) return (await byTextOperator(tenantId, search)).map(scoredFor(search.vectors));
-      const indexed = byTextIndex(tenantId, search);
-      if (!isLate) return (await indexed).map(scoredFor(search.vectors));
+      const indexed = ask(TEXT_INDEX, () => byTextIndex(tenantId, search));
+      if (!isLate) return ((await indexed) ?? []).map(scoredFor(search.vectors));
       const [hits, late] = await Promise.all([indexed, recent(tenantId, search)]);
+      if (hits === undefined) {
+        const { documentIds, collections, limit } = search;
+        const all = await readAll(tenantId, { ...(documentIds ? { documentIds } : {}), collections });
+        return scanText(all, search.text).slice(0, limit).map(scoredFor(search.vectors));
+      }
       const known = new Set(hits.map(({ _id }) => _id));
       const missed = scanText(
         late.filter(({ _id }) => !known.has(_id)),

@@ -4,7 +4,7 @@ import type { ChunkDocument } from "./chunk.ts";
 import { makeChunkSearch } from "./chunk-search.ts";
 import { defineCollection, ofTenant, type StoreCapabilities } from "./collection.ts";
 import { projectionOf, type Shown } from "./page.ts";
-import { makeIndexFor, vectorIndex } from "./search-indexes.ts";
+import { makeIndexFor, makeIsQueryable, vectorIndex } from "./search-indexes.ts";
 
 export const chunkCollection = defineCollection<ChunkDocument>({
   name: "chunks",
@@ -139,7 +139,7 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
         .toArray(),
     count: (tenantId: string, { documentId, version }: VersionOf) =>
       chunks.countDocuments(ofTenant(tenantId, { documentId, version })),
-    ...makeChunkSearch(chunks, capabilities, indexFor),
+    ...makeChunkSearch(chunks, capabilities, { indexFor, isQueryable: makeIsQueryable(chunks) }),
   };
 }
 

@@ -1,10 +1,9 @@
-import { setTimeout as wait } from "node:timers/promises";
 import type { Collection } from "mongodb";
 import type { ChunkDocument } from "./chunk.ts";
 import type { SearchIndexDeclaration } from "./collection.ts";
 
-const READY_TIMEOUT_MS = 60_000; // an index on an empty collection is ready within seconds
-const READY_POLL_MS = 500;
+/** How long it is taken for known whether an index can be queried, in ms. */
+const KNOWN_MS = 2_000;
 /** Dimensions of the platform's own embedding model, whose index is there from the start. */
 const OWN_DIMENSIONS = 512;
 
@@ -50,28 +49,45 @@ export function makeIndexFor(chunks: Chunks): IndexFor {
 }
 
 /**
- * Creates those of the declared search indexes that are missing, adds to the others the paths that they lack, and waits until
- * all of them can be queried. Atlas answers by the earlier definition until it has built the new one. Safe to run in many
- * processes at once. @throws the driver's error where the server has no search indexes.
+ * Creates those of the declared search indexes that are missing, and updates the others where they differ. It waits for none of
+ * them to be built: Atlas answers by the earlier definition until it has built the new one. Safe to run in many processes at
+ * once. @throws the driver's error where the server has no search indexes.
  */
 export async function createSearchIndexes(chunks: Chunks, declared: Declared): Promise<void> {
   const present = new Map((await list(chunks)).map((index) => [index.name, index]));
   const missing = declared.filter(({ name }) => !present.has(name));
   for (const { name, definition } of declared) {
     const known = present.get(name)?.latestDefinition;
-    if (known && pathsOf(definition).some((path) => !pathsOf(known).includes(path)))
-      await chunks.updateSearchIndex(name, definition);
+    if (known && !includes(known, definition)) await chunks.updateSearchIndex(name, definition);
   }
-  if (missing.length > 0) {
-    await chunks.createSearchIndexes([...missing]).catch((error: unknown) => {
-      if (!isAlreadyThere(error)) throw error; // another process made them at the same time
-    });
-  }
-  const deadline = Date.now() + READY_TIMEOUT_MS;
-  while (!(await areQueryable(chunks, declared))) {
-    if (Date.now() > deadline) throw new Error("the search indexes did not become ready in time");
-    await wait(READY_POLL_MS);
-  }
+  if (missing.length === 0) return;
+  await chunks.createSearchIndexes([...missing]).catch((error: unknown) => {
+    if (!isAlreadyThere(error)) throw error; // another process made them at the same time
+  });
+}
+
+/** Whether a definition, to which the server may add its defaults, has all that is declared. */
+function includes(known: unknown, declared: unknown): boolean {
+  if (Array.isArray(declared))
+    return Array.isArray(known) && declared.every((item) => known.some((other) => includes(other, item)));
+  if (typeof declared !== "object" || declared === null) return known === declared;
+  if (typeof known !== "object" || known === null) return false;
+  return Object.entries(declared).every(([key, value]) => includes(Reflect.get(known, key), value));
+}
+
+/** Makes what tells whether a search index can be queried now. An index that can is not asked about again for a while. */
+export function makeIsQueryable(chunks: Chunks): (name: string) => Promise<boolean> {
+  let known: { names: Promise<Set<string>>; at: number } | undefined;
+  const read = async () => new Set((await list(chunks)).flatMap((one) => (one.queryable === true ? [one.name] : [])));
+  return async (name) => {
+    if (known === undefined || performance.now() - known.at > KNOWN_MS) {
+      known = { names: read(), at: performance.now() };
+      known.names.catch(() => {
+        known = undefined;
+      });
+    }
+    return (await known.names).has(name);
+  };
 }
 
 /** Whether all declared search indexes are there and can be queried now. */
@@ -81,17 +97,9 @@ export async function areQueryable(chunks: Chunks, declared: Declared): Promise<
 }
 
 /** The indexes as the server describes them; `queryable` is false while one is built, and missing in the driver's type. */
-async function list(chunks: Chunks): Promise<{ name: string; queryable?: boolean; latestDefinition?: Definition }[]> {
+async function list(chunks: Chunks): Promise<{ name: string; queryable?: boolean; latestDefinition?: object }[]> {
   return chunks.listSearchIndexes().toArray();
 }
-
-type Definition = { fields?: { path: string }[]; mappings?: { fields?: object } };
-
-/** The paths that an index of either type holds. */
-const pathsOf = ({ fields = [], mappings }: Definition) => [
-  ...fields.map(({ path }) => path),
-  ...Object.keys(mappings?.fields ?? {}),
-];
 
 function isAlreadyThere(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -1,4 +1,4 @@
-import { MongoBulkWriteError, MongoError } from "mongodb";
+import { MongoBulkWriteError, MongoError, MongoServerError } from "mongodb";
 import { AppError, unavailable } from "../errors.ts";
 
 /** Names of the driver's errors that mean: the server did not answer, or not in time. */
@@ -47,6 +47,27 @@ export class Overtaken extends AppError {
       retryAfterMs: 2_000,
     });
   }
+}
+
+/** A search index is being built, or the process that serves it is away: everything else of the store answers. */
+export class SearchUnavailable extends AppError {
+  constructor(cause?: unknown) {
+    super("unavailable", "The search index is being built, or does not answer right now.", {
+      retryable: true,
+      retryAfterMs: 5_000,
+      cause,
+    });
+  }
+}
+
+/** What mongod answers while the search process is away, or has not built an index yet: a code, or words. */
+const SEARCH_AWAY = 489;
+const searchAway =
+  /mongot|search process|search index|INITIAL_SYNC|NOT_STARTED|index .*(?:is not|not yet) (?:ready|queryable|initialized)/i;
+
+/** Whether `error` says that the server's search cannot answer for now, while the rest of it does. */
+export function isSearchAway(error: unknown): boolean {
+  return error instanceof MongoServerError && (error.code === SEARCH_AWAY || searchAway.test(error.message));
 }
 
 /**

@@ -1,8 +1,9 @@
 import type { AppError } from "../../errors.ts";
 import type { SourceType } from "../schemas.ts";
+import { declaredCharset, decodeText } from "./charset.ts";
 import { parseMarkdown } from "./markdown.ts";
 import { type ParsedDocument, unreadable } from "./section.ts";
-import { declaredCharset, decodeText, isBinary, parseText } from "./text.ts";
+import { isBinary, parseText, withoutCodes } from "./text.ts";
 
 /** A source's bytes, and what the sender declared: a media type, and a file's name or a URL's path. */
 export type RawSource = { bytes: Buffer; type?: string; name?: string };
@@ -38,8 +39,13 @@ async function parseByType(source: RawSource): Promise<ParsedDocument> {
   if (format === "zip") throw notReadable(ZIP_MIME);
   if (format === "pdf") return readPdf(source);
   if (format === "docx") return (await import("./docx.ts")).parseDocx(source.bytes);
-  const text = decodeText(source.bytes, charsetOf(source));
-  const type = textTypeOf(text, declaredType(source), source.name ?? "");
+  const decoded = await decodeText(source.bytes, charsetsOf(source));
+  const text = withoutCodes(decoded.text);
+  const parsed = await parseDecoded(text, textTypeOf(text, declaredType(source), source.name ?? ""));
+  return decoded.warning ? { ...parsed, warnings: [decoded.warning, ...(parsed.warnings ?? [])] } : parsed;
+}
+
+async function parseDecoded(text: string, type: SourceType): Promise<ParsedDocument> {
   if (type === "html") return (await import("./html.ts")).parseHtml(text);
   return type === "markdown" ? parseMarkdown(text) : parseText(text);
 }
@@ -63,10 +69,13 @@ async function formatOf(source: RawSource): Promise<"pdf" | "docx" | "zip" | "te
   if (mime === DOCX_MIME) return "docx";
   if (mime === ZIP_MIME) return isNamedDocx(source) ? "docx" : "zip";
   // A text may begin as a file of another type does: "BMW" as a bitmap, "MZ" as a program.
-  const isText = !isBinary(decodeText(source.bytes.subarray(0, HEAD_BYTES), charsetOf(source)));
+  const isText = await looksLikeText(source);
   if (mime !== undefined && (!isText || unreadMarkup.has(mime))) throw notReadable(mime);
   if (declaredType(source) === PDF_MIME) return "pdf"; // its head is damaged: the PDF reader reports it
-  if (!isText) throw unreadable("It is neither text nor a document of a known type.");
+  if (!isText)
+    throw unreadable(
+      "It is neither text nor a document of a known type: it has too many NULs or other control characters.",
+    );
   return "text";
 }
 
@@ -88,8 +97,16 @@ function isNamedDocx({ type, name }: RawSource): boolean {
   return type?.startsWith(DOCX_MIME) === true || /\.docx$/i.test(name ?? "");
 }
 
-function charsetOf({ bytes, type }: RawSource): string | undefined {
-  return /charset\s*=\s*["']?([\w-]+)/i.exec(type ?? "")?.[1] ?? declaredCharset(bytes);
+/** Whether the first bytes are those of a text. A guess at the charset is made only if they are not in most of them. */
+async function looksLikeText(source: RawSource): Promise<boolean> {
+  const head = source.bytes.subarray(0, HEAD_BYTES);
+  return !isBinary(head.toString("latin1")) || !isBinary((await decodeText(head, charsetsOf(source))).text);
+}
+
+/** What declares the charset of a text, the surest first. */
+function charsetsOf({ bytes, type }: RawSource): string[] {
+  const sent = /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(type ?? "")?.[1];
+  return [sent, declaredCharset(bytes)].filter((charset) => charset !== undefined);
 }
 
 function textTypeOf(text: string, declared: string, name: string): SourceType {

@@ -74,6 +74,15 @@ describe("what is kept of a page", () => {
     expect(textOf(xhtml)).to.equal("TEXT\nEND");
   });
 
+  it("is the same however the names of its attributes are written", () => {
+    const list = '<OL START="4"><LI>x</LI></OL>';
+    const { text, codes } = read(
+      `<HTML><BODY><DIV Hidden="">HIDDEN</DIV><IMG ALT="Cut of P-9"SRC="a.png"><P>a</P>${list}</BODY></HTML>`,
+    );
+    expect(text).to.match(/^Cut of P-9\s+a\s+4\. x$/);
+    expect(codes).to.deep.equal([]);
+  });
+
   it("says how many pictures and objects have no text, but not of ornaments", () => {
     const { text, warnings } = read(
       `<p>${makeProse(9)}</p><img src="a.png"><img src="b.png"><img src="c.png" alt="Cut of P-9"><img src="d.png" alt="">

@@ -7,6 +7,8 @@ export type DomNode = {
   parentNode: DomNode | null;
   nextSibling: DomNode | null;
   getAttribute?(name: string): string | null;
+  setAttribute?(name: string, value: string): void;
+  getAttributeNames?(): string[];
 };
 
 /** Values of `nodeType`. */

@@ -1,11 +1,9 @@
 import { Readability } from "@mozilla/readability";
 import { type DomNode, ELEMENT, walk } from "./dom-node.ts";
+import type { Page } from "./html-page.ts";
 
 const MAX_ELEMENTS = 200_000;
 const PLACE = "data-place";
-
-/** A document of which the reader may change everything. */
-export type Page = DomNode & { title?: string };
 
 /** The title of a page as the reader finds it, and the elements, by their numbers, between which its article stands. */
 export type Article = { title?: string; first?: number; last?: number };
@@ -13,8 +11,7 @@ export type Article = { title?: string; first?: number; last?: number };
 /** Finds the article of a page, which is changed by that. */
 export function findArticle(page: Page): Article {
   numbered(page, (element, at) => {
-    const { setAttribute } = element as DomNode & { setAttribute?(name: string, value: string): void };
-    setAttribute?.call(element, PLACE, String(at));
+    element.setAttribute?.(PLACE, String(at));
   });
   try {
     const document = page as unknown as ConstructorParameters<typeof Readability>[0]; // it is a document of linkedom

@@ -1,7 +1,7 @@
-import { parseHTML } from "linkedom";
 import type { DocumentWarning } from "../schemas.ts";
 import type { DomNode } from "./dom-node.ts";
-import { findArticle, holderOf, type Page } from "./html-article.ts";
+import { findArticle, holderOf } from "./html-article.ts";
+import { type Page, parsePage } from "./html-page.ts";
 import { measureParts, type PageParts } from "./html-parts.ts";
 import { type Choice, isDeeperThan, renderSections } from "./html-sections.ts";
 import { textOf } from "./html-table.ts";
@@ -79,23 +79,4 @@ function leftWarning({ pictures, objects }: { pictures: number; objects: number 
   ];
   if (parts.length === 0) return [];
   return [{ code: "parts_left_out", message: `It does not hold what the page shows in ${parts.join(" and ")}.` }];
-}
-
-const OUTER_TAGS = /<\/?(?:html|head|body)(?:\s[^<>]*)?>|<!doctype[^<>]*>/gi;
-const EMPTY_TAGS = /<([a-z][\w:-]*)((?:\s[^<>]*)?)\/>/gi;
-const voidNames = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/i;
-
-/** Parses a page. One without a body gets one; in XHTML an element may be empty that HTML would leave open. */
-function parsePage(html: string): Page {
-  const isXhtml = /^\s*<\?xml\s/i.test(html.slice(0, 1_000));
-  const closed = !isXhtml
-    ? html
-    : html.replace(EMPTY_TAGS, (tag, name, rest) => (voidNames.test(name) ? tag : `<${name}${rest}></${name}>`));
-  const isWhole = /<html[\s>]/i.test(closed) && /<body[\s>]/i.test(closed);
-  const title = isWhole ? "" : (/<title[^<>]*>([^<]*)/i.exec(closed)?.[1] ?? "");
-  const whole = isWhole
-    ? closed
-    : `<!doctype html><html><head><title>${title}</title></head><body>${closed.replace(OUTER_TAGS, "")}</body></html>`;
-  const { document } = parseHTML(whole) as unknown as { document: Page }; // see `Page`
-  return document;
 }

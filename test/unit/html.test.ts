@@ -191,6 +191,17 @@ describe("what a page shows by its form", () => {
       expect(textOf(`<p>Then<math>${math}</math>holds.</p>`)).to.equal(`Then ${text} holds.`);
   });
 
+  it("are formulas and readings once, and parts of a page on lines of their own", () => {
+    const twice = '<span><span><math><mi>x</mi><mn>2</mn></math></span><span aria-hidden="true">x2</span></span>';
+    expect(textOf(`<p>So ${twice} it is. <span aria-hidden="true">Seen.</span></p>`)).to.equal("So x2 it is. Seen.");
+    expect(textOf("<p><ruby>弁<rt>べん</rt></ruby>と<ruby>圧<rp>（</rp><rt>あつ</rt><rp>）</rp></ruby></p>")).to.equal(
+      "弁(べん)と圧(あつ)",
+    );
+    expect(textOf("<details><summary>More</summary>Text</details><address>Street</address>")).to.match(
+      /^More\s+Text\s+Street$/,
+    );
+  });
+
   it("is struck text, in lines, cells, headings and code", () => {
     expect(textOf("<p>was <del>17 bar</del> <ins>19 bar</ins>, <s>99 </s>79</p>")).to.equal(
       "was ~~17 bar~~ 19 bar, ~~99~~ 79",

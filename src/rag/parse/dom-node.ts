@@ -5,6 +5,7 @@ export type DomNode = {
   textContent: string | null;
   childNodes: Iterable<DomNode>;
   parentNode: DomNode | null;
+  previousSibling: DomNode | null;
   nextSibling: DomNode | null;
   getAttribute?(name: string): string | null;
   setAttribute?(name: string, value: string): void;

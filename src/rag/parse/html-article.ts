@@ -10,9 +10,9 @@ export type Article = { title?: string; first?: number; last?: number };
 
 /** Finds the article of a page, which is changed by that. */
 export function findArticle(page: Page): Article {
-  numbered(page, (element, at) => {
-    element.setAttribute?.(PLACE, String(at));
-  });
+  const elements = elementsOf(page);
+  if (elements.length > MAX_ELEMENTS) return {};
+  for (const [at, element] of elements.entries()) element.setAttribute?.(PLACE, String(at));
   try {
     const document = page as unknown as ConstructorParameters<typeof Readability>[0]; // it is a document of linkedom
     const serializer = (content: unknown) => content as DomNode; // a node of it
@@ -41,21 +41,21 @@ function rangeOf(content: DomNode): Pick<Article, "first" | "last"> {
 
 /** The smallest element of an equal page that holds the whole article. */
 export function holderOf(page: DomNode, { first, last }: Article): DomNode | undefined {
-  const ends: DomNode[] = [];
-  numbered(page, (element, at) => void ((at === first || at === last) && ends.push(element)));
-  const [start, end = start] = ends;
+  if (first === undefined || last === undefined) return undefined;
+  const elements = elementsOf(page);
   const above = new Set<DomNode>();
-  for (let node = start ?? null; node; node = node.parentNode) above.add(node);
-  for (let node = end ?? null; node; node = node.parentNode) if (above.has(node)) return node;
+  for (let node = elements[first] ?? null; node; node = node.parentNode) above.add(node);
+  for (let node = elements[last] ?? null; node; node = node.parentNode) if (above.has(node)) return node;
   return undefined;
 }
 
-function numbered(page: DomNode, take: (element: DomNode, at: number) => void): void {
-  let at = 0;
+/** The elements of a page in their order, and no more than one too many. */
+function elementsOf(page: DomNode): DomNode[] {
+  const elements: DomNode[] = [];
   walk(page, (node) => {
-    if (node.nodeType !== ELEMENT) return false;
-    take(node, at);
-    at += 1;
+    if (node.nodeType !== ELEMENT || elements.length > MAX_ELEMENTS) return false;
+    elements.push(node);
     return true;
   });
+  return elements;
 }

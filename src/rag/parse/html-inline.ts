@@ -28,7 +28,7 @@ export function closeStruck(text: string): string {
 
 /**
  * The text that stands for an element: a picture's `alt`, a superscript or subscript as `^` or `_`, a formula on one line, the
- * labels of a drawing. `before` is the last character in front of it. Undefined for every other element.
+ * labels of a drawing, a reading in brackets. `before` is the last character in front of it. Undefined for every other element.
  */
 export function inlineText(node: DomNode, name: string, before: string, scripts = 0): string | undefined {
   switch (name) {
@@ -41,6 +41,10 @@ export function inlineText(node: DomNode, name: string, before: string, scripts 
       return apart(mathText(node), node, before);
     case "SVG":
       return apart(labelsOf(node), node, before);
+    case "RT": // how the word before it is read aloud
+      return `(${(node.textContent ?? "").trim()})`;
+    case "RP":
+      return "";
     default:
       return undefined;
   }

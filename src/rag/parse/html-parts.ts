@@ -2,7 +2,9 @@ import { type DomNode, ELEMENT, TEXT, walk } from "./dom-node.ts";
 
 /** Elements of which a page shows nothing, or nothing that is text. */
 const unread = new Set(
-  "SCRIPT STYLE NOSCRIPT TEMPLATE TITLE META LINK BASE NOFRAMES IFRAME EMBED APPLET VIDEO AUDIO CANVAS".split(" "),
+  "SCRIPT STYLE NOSCRIPT TEMPLATE TITLE META LINK BASE NOFRAMES IFRAME EMBED APPLET VIDEO AUDIO CANVAS DATALIST".split(
+    " ",
+  ),
 );
 const navigation = new Set(["NAV", "SEARCH"]);
 const navigationRoles = new Set(["navigation", "banner", "contentinfo", "search"]);
@@ -20,8 +22,17 @@ export function isLeftOut(node: DomNode): boolean {
   const hidden = attribute("hidden");
   if (hidden !== null && hidden.toLowerCase() !== "until-found") return true;
   if (navigationRoles.has(attribute("role")?.trim().toLowerCase() ?? "")) return true;
+  if (attribute("aria-hidden") === "true" && isSecondForm(node)) return true;
   return name === "BUTTON" && attribute("aria-expanded") === null; // which is the title of what it opens
 }
+
+/** Whether an element shows again, for the eye, the formula right before it. */
+function isSecondForm({ previousSibling }: DomNode): boolean {
+  if (previousSibling?.nodeType !== ELEMENT) return false;
+  return isFormula(previousSibling) || [...previousSibling.childNodes].some(isFormula);
+}
+
+const isFormula = ({ nodeName }: DomNode) => nodeName.toUpperCase() === "MATH";
 
 /** What a page is made of. Numbers are characters besides blanks. */
 export type PageParts = {

@@ -10,11 +10,10 @@ import { toMarkdownTable } from "./table.ts";
 const KEPT_BLANK = "\ufdd0"; // no character of any text
 const MAX_DEPTH = 400; // deeper markup is reduced to its text
 const MIN_PICTURE = 32; // pixels; a smaller one is an icon
-const blocks = new Set(
-  "P DIV SECTION ARTICLE MAIN HEADER FOOTER ASIDE UL OL DL DT DD TABLE TR BLOCKQUOTE FIGURE FIGCAPTION FORM HR".split(
-    " ",
-  ),
-);
+const blocks = new Set([
+  ..."P DIV SECTION ARTICLE MAIN HEADER FOOTER ASIDE ADDRESS CENTER BLOCKQUOTE FIGURE FIGCAPTION HGROUP HR".split(" "),
+  ..."UL OL DL DT DD MENU DIR TABLE CAPTION TR FORM FIELDSET LEGEND OPTION DETAILS SUMMARY DIALOG".split(" "),
+]);
 const code = new Set(["PRE", "XMP", "LISTING"]);
 const embedded = new Set(["IFRAME", "EMBED", "OBJECT", "APPLET", "VIDEO", "AUDIO", "CANVAS"]);
 
@@ -75,7 +74,7 @@ export function renderSections(root: DomNode, choice: Choice = everything) {
     if (name === "LI") out.item(place.list?.(node) ?? "-");
     else if (blocks.has(name)) out.end(name === "TR" || name === "DD" ? "\n" : "\n\n");
     if (isStruck(name)) struck += 1;
-    const isList = name === "OL" || name === "UL" || name === "MENU";
+    const isList = name === "OL" || name === "UL" || name === "MENU" || name === "DIR";
     visitChildren(node, { ...place, isOutside, ...(isList ? { list: marksOf(node) } : {}) });
     if (isStruck(name)) struck -= 1;
     if (blocks.has(name) || isCell) out.end("\n");

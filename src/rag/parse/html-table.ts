@@ -14,11 +14,12 @@ const around = new Set(["THEAD", "TBODY", "TFOOT"]);
 const unread = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "COLGROUP", "COL"]);
 const headings = new Set("H1 H2 H3 H4 H5 H6".split(" "));
 const headingsAndTables = new Set([...headings, "TABLE"]);
-const inlineNames = new Set(
-  "A ABBR B BDI BDO CITE CODE DEL EM FONT I INS KBD LABEL MARK Q S SAMP SMALL SPAN STRIKE STRONG SUB SUP TIME TT U VAR WBR".split(
+const inlineNames = new Set([
+  ..."A ABBR ACRONYM B BDI BDO BIG CITE CODE DATA DEL DFN EM FONT I INS KBD LABEL MARK NOBR OUTPUT Q RB RP RT RUBY".split(
     " ",
   ),
-);
+  ..."S SAMP SMALL SPAN STRIKE STRONG SUB SUP TIME TT U VAR WBR".split(" "),
+]);
 
 /** How far the cells of a document that span rows and columns are repeated still: they could be many times the document. */
 export type Repetition = { left: number };

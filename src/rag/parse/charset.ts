@@ -66,9 +66,10 @@ function markedCharset(bytes: Uint8Array): string | undefined {
   return undefined;
 }
 
-function tryDecode(bytes: Uint8Array, label: string): string | undefined {
+/** The text of bytes that are valid in a charset, but for a last character that is cut. */
+export function tryDecode(bytes: Uint8Array, label: string): string | undefined {
   try {
-    return new TextDecoder(label, { fatal: true }).decode(bytes, { stream: true }); // the last character may be cut
+    return new TextDecoder(label, { fatal: true }).decode(bytes, { stream: true });
   } catch (error) {
     if (error instanceof TypeError) return undefined; // not valid in it
     throw error;

@@ -58,12 +58,15 @@ export async function guessCharset(bytes: Uint8Array): Promise<{ charset: string
   return { charset: best.charset, isSure: best.confidence >= MIN_CONFIDENCE && lead >= MIN_LEAD };
 }
 
-/** The part of a text around its first byte that is not ASCII. It begins at an even place: characters may have two bytes. */
+/** The part of a text around its first byte that is not ASCII, without the tags of a page, which are of no language. */
 function sampleOf(bytes: Uint8Array): Uint8Array {
   const first = Math.max(
     0,
     bytes.findIndex((byte) => byte > 0x7f || byte === 0 || byte === 0x1b),
   );
   const from = Math.max(0, first - BEFORE);
-  return bytes.subarray(from - (from % 2), from + SAMPLE_BYTES);
+  const sample = bytes.subarray(from - (from % 2), from + SAMPLE_BYTES); // at an even place: characters may have two bytes
+  if (sample.includes(0) || sample.includes(0x1b)) return sample; // in UTF-16 and ISO-2022 a letter may have the byte of a bracket
+  const text = Buffer.from(sample).toString("latin1");
+  return Buffer.from(text.replace(/<[^<>]*>/g, " ").replace(/[ \t\r\n]+/g, " "), "latin1");
 }

@@ -1,6 +1,6 @@
 import type { AppError } from "../../errors.ts";
 import type { SourceType } from "../schemas.ts";
-import { declaredCharset, decodeText } from "./charset.ts";
+import { declaredCharset, decodeText, tryDecode } from "./charset.ts";
 import { parseMarkdown } from "./markdown.ts";
 import { type ParsedDocument, unreadable } from "./section.ts";
 import { isBinary, parseText, withoutCodes } from "./text.ts";
@@ -40,6 +40,7 @@ async function parseByType(source: RawSource): Promise<ParsedDocument> {
   if (format === "pdf") return readPdf(source);
   if (format === "docx") return (await import("./docx.ts")).parseDocx(source.bytes);
   const decoded = await decodeText(source.bytes, charsetsOf(source));
+  if (isBinary(decoded.text.slice(0, HEAD_BYTES))) throw noText();
   const text = withoutCodes(decoded.text);
   const parsed = await parseDecoded(text, textTypeOf(text, declaredType(source), source.name ?? ""));
   return decoded.warning ? { ...parsed, warnings: [decoded.warning, ...(parsed.warnings ?? [])] } : parsed;
@@ -69,18 +70,20 @@ async function formatOf(source: RawSource): Promise<"pdf" | "docx" | "zip" | "te
   if (mime === DOCX_MIME) return "docx";
   if (mime === ZIP_MIME) return isNamedDocx(source) ? "docx" : "zip";
   // A text may begin as a file of another type does: "BMW" as a bitmap, "MZ" as a program.
-  const isText = await looksLikeText(source);
+  const isText = looksLikeText(source);
   if (mime !== undefined && (!isText || unreadMarkup.has(mime))) throw notReadable(mime);
   if (declaredType(source) === PDF_MIME) return "pdf"; // its head is damaged: the PDF reader reports it
-  if (!isText)
-    throw unreadable(
-      "It is neither text nor a document of a known type: it has too many NULs or other control characters.",
-    );
+  if (!isText) throw noText();
   return "text";
 }
 
 function declaredType({ type }: RawSource): string {
   return type?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+function noText(): AppError {
+  const reason = "it has too many NULs or other control characters";
+  return unreadable(`It is neither text nor a document of a known type: ${reason}.`);
 }
 
 function notReadable(mime: string): AppError {
@@ -97,10 +100,11 @@ function isNamedDocx({ type, name }: RawSource): boolean {
   return type?.startsWith(DOCX_MIME) === true || /\.docx$/i.test(name ?? "");
 }
 
-/** Whether the first bytes are those of a text. A guess at the charset is made only if they are not in most of them. */
-async function looksLikeText(source: RawSource): Promise<boolean> {
-  const head = source.bytes.subarray(0, HEAD_BYTES);
-  return !isBinary(head.toString("latin1")) || !isBinary((await decodeText(head, charsetsOf(source))).text);
+/** Whether the first bytes may be those of a text, in whichever charset: but for UTF-16, all have the same control characters. */
+function looksLikeText({ bytes }: RawSource): boolean {
+  const head = bytes.subarray(0, HEAD_BYTES);
+  if (!isBinary(head.toString("latin1"))) return true;
+  return ["utf-16le", "utf-16be"].some((charset) => !isBinary(tryDecode(head, charset) ?? "\0"));
 }
 
 /** What declares the charset of a text, the surest first. */

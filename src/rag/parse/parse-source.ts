@@ -100,11 +100,16 @@ function isNamedDocx({ type, name }: RawSource): boolean {
   return type?.startsWith(DOCX_MIME) === true || /\.docx$/i.test(name ?? "");
 }
 
+/** What a text in UTF-16 has, and bytes that are no text have by chance only: blanks, ends of lines, marks of Chinese. */
+const BETWEEN_WORDS = /[\s\u3001\u3002\uff0c]/;
+
 /** Whether the first bytes may be those of a text, in whichever charset: but for UTF-16, all have the same control characters. */
 function looksLikeText({ bytes }: RawSource): boolean {
   const head = bytes.subarray(0, HEAD_BYTES);
   if (!isBinary(head.toString("latin1"))) return true;
-  return ["utf-16le", "utf-16be"].some((charset) => !isBinary(tryDecode(head, charset) ?? "\0"));
+  return ["utf-16le", "utf-16be"]
+    .map((charset) => tryDecode(head, charset) ?? "")
+    .some((text) => BETWEEN_WORDS.test(text) && !isBinary(text));
 }
 
 /** What declares the charset of a text, the surest first. */

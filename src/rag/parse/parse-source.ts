@@ -1,8 +1,9 @@
 import type { AppError } from "../../errors.ts";
 import type { SourceType } from "../schemas.ts";
+import { declaredCharset, decodeText, tryDecode } from "./charset.ts";
 import { parseMarkdown } from "./markdown.ts";
 import { type ParsedDocument, unreadable } from "./section.ts";
-import { declaredCharset, decodeText, isBinary, parseText } from "./text.ts";
+import { isBinary, parseText, withoutCodes } from "./text.ts";
 
 /** A source's bytes, and what the sender declared: a media type, and a file's name or a URL's path. */
 export type RawSource = { bytes: Buffer; type?: string; name?: string };
@@ -38,8 +39,14 @@ async function parseByType(source: RawSource): Promise<ParsedDocument> {
   if (format === "zip") throw notReadable(ZIP_MIME);
   if (format === "pdf") return readPdf(source);
   if (format === "docx") return (await import("./docx.ts")).parseDocx(source.bytes);
-  const text = decodeText(source.bytes, charsetOf(source));
-  const type = textTypeOf(text, declaredType(source), source.name ?? "");
+  const decoded = await decodeText(source.bytes, charsetsOf(source));
+  if (isBinary(decoded.text.slice(0, HEAD_BYTES))) throw noText();
+  const text = withoutCodes(decoded.text);
+  const parsed = await parseDecoded(text, textTypeOf(text, declaredType(source), source.name ?? ""));
+  return decoded.warning ? { ...parsed, warnings: [decoded.warning, ...(parsed.warnings ?? [])] } : parsed;
+}
+
+async function parseDecoded(text: string, type: SourceType): Promise<ParsedDocument> {
   if (type === "html") return (await import("./html.ts")).parseHtml(text);
   return type === "markdown" ? parseMarkdown(text) : parseText(text);
 }
@@ -63,15 +70,20 @@ async function formatOf(source: RawSource): Promise<"pdf" | "docx" | "zip" | "te
   if (mime === DOCX_MIME) return "docx";
   if (mime === ZIP_MIME) return isNamedDocx(source) ? "docx" : "zip";
   // A text may begin as a file of another type does: "BMW" as a bitmap, "MZ" as a program.
-  const isText = !isBinary(decodeText(source.bytes.subarray(0, HEAD_BYTES), charsetOf(source)));
+  const isText = looksLikeText(source);
   if (mime !== undefined && (!isText || unreadMarkup.has(mime))) throw notReadable(mime);
   if (declaredType(source) === PDF_MIME) return "pdf"; // its head is damaged: the PDF reader reports it
-  if (!isText) throw unreadable("It is neither text nor a document of a known type.");
+  if (!isText) throw noText();
   return "text";
 }
 
 function declaredType({ type }: RawSource): string {
   return type?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+function noText(): AppError {
+  const reason = "it has too many NULs or other control characters";
+  return unreadable(`It is neither text nor a document of a known type: ${reason}.`);
 }
 
 function notReadable(mime: string): AppError {
@@ -88,8 +100,22 @@ function isNamedDocx({ type, name }: RawSource): boolean {
   return type?.startsWith(DOCX_MIME) === true || /\.docx$/i.test(name ?? "");
 }
 
-function charsetOf({ bytes, type }: RawSource): string | undefined {
-  return /charset\s*=\s*["']?([\w-]+)/i.exec(type ?? "")?.[1] ?? declaredCharset(bytes);
+/** What a text in UTF-16 has, and bytes that are no text have by chance only: blanks, ends of lines, marks of Chinese. */
+const BETWEEN_WORDS = /[\s\u3001\u3002\uff0c]/;
+
+/** Whether the first bytes may be those of a text, in whichever charset: but for UTF-16, all have the same control characters. */
+function looksLikeText({ bytes }: RawSource): boolean {
+  const head = bytes.subarray(0, HEAD_BYTES);
+  if (!isBinary(head.toString("latin1"))) return true;
+  return ["utf-16le", "utf-16be"]
+    .map((charset) => tryDecode(head, charset) ?? "")
+    .some((text) => BETWEEN_WORDS.test(text) && !isBinary(text));
+}
+
+/** What declares the charset of a text, the surest first. */
+function charsetsOf({ bytes, type }: RawSource): string[] {
+  const sent = /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(type ?? "")?.[1];
+  return [sent, declaredCharset(bytes)].filter((charset) => charset !== undefined);
 }
 
 function textTypeOf(text: string, declared: string, name: string): SourceType {

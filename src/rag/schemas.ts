@@ -9,7 +9,7 @@ import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
 import { type AttributeFilter, rangeSchema } from "./metadata-filter.ts";
 
 /** The readable document types. */
-export const sourceTypes = ["pdf", "docx", "html", "markdown", "text"] as const;
+export const sourceTypes = ["pdf", "docx", "xlsx", "pptx", "html", "markdown", "csv", "text"] as const;
 export type SourceType = (typeof sourceTypes)[number];
 
 export const MAX_TITLE_LENGTH = 300;

@@ -26,7 +26,7 @@ type Parts = Readonly<Record<string, string>>;
 type Links = Readonly<Record<string, readonly string[]>>;
 
 /** An archive of parts of Office. Of a link such as `styles:styles.xml` the id is the same text. */
-export function makeOffice(parts: Parts, links: Links): Buffer {
+export function makeOffice(parts: Parts, links: Links, packing?: number): Buffer {
   const entries = Object.entries(parts).map(([name, content]) => ({ name, content: Buffer.from(xml + content) }));
   const relations = Object.entries(links).map(([part, targets]) => {
     const at = part.lastIndexOf("/") + 1;
@@ -41,7 +41,7 @@ export function makeOffice(parts: Parts, links: Links): Buffer {
     name: "[Content_Types].xml",
     content: Buffer.from(`${xml}<Types xmlns="${main}/package/2006/content-types"/>`),
   };
-  return makeZip([types, ...relations, ...entries]);
+  return makeZip([types, ...relations, ...entries], packing);
 }
 
 type Word = {
@@ -119,10 +119,12 @@ export function table(rows: readonly (readonly string[])[]): string {
 
 export type SheetSource = { name: string; rows: string; state?: string; more?: string; before?: string };
 
+type Book = { styles?: string; strings?: string; properties?: string; packing?: number | undefined };
+
 /** An XLSX of rows of SpreadsheetML. */
 export function makeWorkbook(
   sheets: readonly SheetSource[],
-  { styles = "", strings = "", properties = "" }: { styles?: string; strings?: string; properties?: string } = {},
+  { styles = "", strings = "", properties = "", packing }: Book = {},
 ): Buffer {
   const space = `xmlns="${main}/spreadsheetml/2006/main" xmlns:r="${officeDocument}"`;
   const ids = sheets.map((_, at) => `worksheet:worksheets/sheet${at + 1}.xml`);
@@ -145,6 +147,7 @@ export function makeWorkbook(
       "": ["officeDocument:xl/workbook.xml"],
       "xl/workbook.xml": [...ids, "styles:styles.xml", "sharedStrings:sharedStrings.xml"],
     },
+    packing,
   );
 }
 
@@ -165,10 +168,12 @@ export function sheetRow(
 /** A slide: its shapes, the text of its notes, further attributes. */
 export type SlideSource = { shapes: string; notes?: string; attributes?: string; links?: readonly string[] };
 
+type Deck = { order?: readonly number[]; parts?: Parts; packing?: number | undefined };
+
 /** A PPTX; its slides are shown in the order of `order`. */
 export function makeDeck(
   slides: readonly SlideSource[],
-  { order = slides.map((_, at) => at), parts = {} as Parts } = {},
+  { order = slides.map((_, at) => at), parts = {}, packing }: Deck = {},
 ): Buffer {
   const id = (at: number) => `slide:slides/slide${at + 1}.xml`;
   const tree = (shapes: string) => `<p:cSld><p:spTree>${shapes}</p:spTree></p:cSld>`;
@@ -196,6 +201,7 @@ export function makeDeck(
       "ppt/presentation.xml": slides.map((_, at) => id(at)),
       ...Object.fromEntries(links),
     },
+    packing,
   );
 }
 

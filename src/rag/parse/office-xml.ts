@@ -6,7 +6,7 @@ export type XmlNode = { name: string; attributes: Readonly<Record<string, string
 export type XmlChild = XmlNode | string;
 
 const MAX_DEPTH = 256;
-const MAX_NODES = 1_000_000; // of what is held in memory at once
+const MAX_NODES = 600_000; // of what is held in memory at once
 const MAX_TOKEN = 32 << 20; // characters between two tags
 const MAX_PREFIXES = 1_000;
 
@@ -85,9 +85,10 @@ function makeBuilder(containers: ReadonlySet<string>) {
     depth += 1;
     if (depth > MAX_DEPTH) throw unreadable("Its parts are nested too deeply.");
     if (open.length === 0 && containers.has(name)) return;
+    const node: XmlNode = { name, attributes, children: [] };
+    if (open.length > 0 && unread.has(name)) return void open.push(node);
     nodes += 1;
     if (nodes > MAX_NODES) throw unreadable(`One of its parts has more than ${MAX_NODES} elements.`);
-    const node: XmlNode = { name, attributes, children: [] };
     open.at(-1)?.children.push(node);
     open.push(node);
   });
@@ -125,6 +126,15 @@ function makeBuilder(containers: ReadonlySet<string>) {
     },
   };
 }
+
+/** Elements that are most of what Word writes, and say nothing of the text. They are not kept. */
+const unread: ReadonlySet<string> = new Set(
+  (
+    "w:b w:bCs w:i w:iCs w:u w:sz w:szCs w:color w:lang w:highlight w:kern w:noProof w:spacing w:ind w:jc w:keepNext w:keepLines " +
+    "w:contextualSpacing w:tabs w:pBdr w:shd w:tcW w:tcBorders w:tcMar w:vAlign w:trHeight w:bookmarkStart w:bookmarkEnd " +
+    "w:proofErr w:lastRenderedPageBreak a:ln a:latin a:ea a:cs a:solidFill a:effectLst a:prstGeom a:extLst"
+  ).split(" "),
+);
 
 /** Elements whose blanks are text. */
 const textNames: ReadonlySet<string> = new Set(["w:t", "a:t", "m:t", "x:t", "x:v"]);

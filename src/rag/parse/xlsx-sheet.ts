@@ -5,7 +5,7 @@ import { unreadable } from "./section.ts";
 import type { CellFormat } from "./xlsx-format.ts";
 import { readRichText } from "./xlsx-strings.ts";
 
-const MAX_CELLS = 3_000_000; // of a workbook, those that hold something
+const MAX_CELLS = 1_500_000; // of a workbook, those that hold something
 const MAX_CHARACTERS = 80_000_000; // of a workbook; no document of more is indexed
 const MAX_MERGES = 100_000;
 const MAX_COLUMN = 16_384;
@@ -31,10 +31,10 @@ export type Sheet = { rows: SheetRow[]; merges: Merge[] };
 export async function readSheet(file: OfficePackage, part: string, context: SheetContext): Promise<Sheet> {
   const rows: SheetRow[] = [];
   const merges: Merge[] = [];
-  const hidden: Merge[] = []; // columns
+  const hidden = new Set<number>(); // columns
   let before = 0; // the last row that was read, from 1
   await readXml(file.read(part), new Set(["x:worksheet", "x:sheetData"]), (unit) => {
-    if (unit.name === "x:cols") hidden.push(...hiddenColumns(unit, context.leftOut));
+    if (unit.name === "x:cols") hideColumns(unit, hidden, context.leftOut);
     if (unit.name === "x:mergeCells") merges.push(...mergesOf(unit));
     if (unit.name !== "x:row") return;
     const index = numberOf(unit.attributes.r, MAX_ROW) ?? before + 1;
@@ -43,9 +43,7 @@ export async function readSheet(file: OfficePackage, part: string, context: Shee
       if (before === index - 1) before = index;
       return;
     }
-    const cells = readCells(unit, context).filter(
-      ({ column }) => !hidden.some(({ left, right }) => column >= left && column <= right),
-    );
+    const cells = readCells(unit, context, hidden);
     if (cells.length === 0) return;
     rows.push({ index, cells, isApart: index > before + 1 });
     before = index;
@@ -53,7 +51,7 @@ export async function readSheet(file: OfficePackage, part: string, context: Shee
   return { rows, merges };
 }
 
-function readCells(row: XmlNode, context: SheetContext): SheetCell[] {
+function readCells(row: XmlNode, context: SheetContext, hidden: ReadonlySet<number>): SheetCell[] {
   const { spent } = context;
   const cells: SheetCell[] = [];
   let column = -1;
@@ -61,13 +59,13 @@ function readCells(row: XmlNode, context: SheetContext): SheetCell[] {
     if (cell.name !== "x:c") continue;
     column = columnOf(cell.attributes.r) ?? column + 1;
     const { text, isText } = readCell(cell, context);
-    if (text === "" || column >= MAX_COLUMN) continue;
+    if (text === "" || column >= MAX_COLUMN || hidden.has(column)) continue;
     spent.cells += 1;
     spent.characters += text.length;
     if (spent.cells > MAX_CELLS || spent.characters > MAX_CHARACTERS) throw unreadable("Its sheets hold too much.");
     cells.push({ column, text, isText });
   }
-  return cells;
+  return cells.slice(); // an array that grew has room for many more
 }
 
 function readCell(cell: XmlNode, { strings, formats, leftOut }: SheetContext): { text: string; isText: boolean } {
@@ -90,14 +88,13 @@ function readCell(cell: XmlNode, { strings, formats, leftOut }: SheetContext): {
   return { text: marked(write(number)), isText: false };
 }
 
-function hiddenColumns(columns: XmlNode, leftOut: LeftOut): Merge[] {
-  return elementsOf(columns).flatMap(({ attributes }) => {
-    if (!isOn(attributes.hidden)) return [];
+function hideColumns(columns: XmlNode, hidden: Set<number>, leftOut: LeftOut): void {
+  for (const { attributes } of elementsOf(columns).slice(0, MAX_COLUMN)) {
     const [left, right] = [numberOf(attributes.min, MAX_COLUMN), numberOf(attributes.max, MAX_COLUMN)];
-    if (left === undefined || right === undefined) return [];
+    if (!isOn(attributes.hidden) || left === undefined || right === undefined) continue;
     leftOut.add("hiddenColumn");
-    return [{ top: 0, bottom: 0, left: left - 1, right: right - 1 }];
-  });
+    for (let column = left - 1; column < right; column += 1) hidden.add(column);
+  }
 }
 
 function mergesOf(node: XmlNode): Merge[] {

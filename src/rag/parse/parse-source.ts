@@ -56,18 +56,18 @@ const HEAD_BYTES = 8_192;
  * @throws AppError `source_unreadable`
  */
 export async function rejectUnreadable(source: RawSource): Promise<void> {
-  await formatOf({ ...source, bytes: source.bytes.subarray(0, HEAD_BYTES) });
+  await formatOf({ ...source, bytes: source.bytes.subarray(0, HEAD_BYTES) }, source.bytes);
 }
 
 /** How the bytes of a source are read; what an archive holds, its end shows. @throws AppError `source_unreadable` */
-async function formatOf(source: RawSource): Promise<"pdf" | "office" | "text"> {
+async function formatOf(source: RawSource, whole = source.bytes): Promise<"pdf" | "office" | "text"> {
   const { fileTypeFromBuffer } = await import("file-type"); // loaded by the first document
   const mime = (await fileTypeFromBuffer(source.bytes))?.mime;
   if (mime === PDF_MIME) return "pdf";
   if (mime !== undefined && officeMime.test(mime)) return "office";
   // A text may begin as a file of another type does: "BMW" as a bitmap, "MZ" as a program.
   const isText = !isBinary(decodeText(source.bytes.subarray(0, HEAD_BYTES), charsetOf(source)));
-  if (mime !== undefined && (!isText || unreadMarkup.has(mime))) throw notTaken(kindOf(mime, source.bytes));
+  if (mime !== undefined && (!isText || unreadMarkup.has(mime))) throw notTaken(kindOf(mime, whole));
   if (declaredType(source) === PDF_MIME) return "pdf"; // its head is damaged: the PDF reader reports it
   if (!isText) throw unreadable("It is neither text nor a document of a known type.");
   return "text";

@@ -18,7 +18,12 @@ export type Item = {
 export type Problem = { id: string; reason: string };
 
 /** What folders and globs are searched for; a file that is named itself is loaded whatever its name. */
-const documentTypes = new Set([".pdf", ".docx", ".html", ".htm", ".md", ".markdown", ".txt", ".text"]);
+const documentTypes = new Set(
+  (
+    ".pdf .docx .docm .dotx .xlsx .xlsm .xltx .pptx .pptm .ppsx .potx .html .htm .xhtml .md .markdown .mdown .mkd .csv .tsv .tab " +
+    ".txt .text"
+  ).split(" "),
+);
 const jsonLines = new Set([".jsonl", ".ndjson"]);
 const skippedFolders = new Set(["node_modules", "__pycache__"]);
 /** A text file is a list of URLs if at least half of the lines at its beginning are; the size of that beginning, in bytes. */

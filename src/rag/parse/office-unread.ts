@@ -49,8 +49,8 @@ export function kindOf(mime: string, bytes: Buffer): string {
     const found = streams.find(([name]) => bytes.includes(Buffer.from(name, "utf16le")));
     return found?.[1] ?? "a document of Office of before 2007, or an encrypted one";
   }
-  const group = groups.find(([pattern]) => pattern.test(mime))?.[1];
-  return kinds[mime] ?? (group ? `${group} (${mime})` : `a file of type ${mime}`);
+  const kind = kinds[mime] ?? groups.find(([pattern]) => pattern.test(mime))?.[1];
+  return kind ? `${kind} (${mime})` : `a file of type ${mime}`;
 }
 
 /** What an archive is called that is no document of Office, by the names in it. */

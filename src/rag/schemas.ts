@@ -80,11 +80,7 @@ const description = { title: title.optional(), metadata: metadataSchema.optional
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
   z.object({
-    url: z
-      .string()
-      .min(1)
-      .max(8_192)
-      .describe("Where to fetch a PDF, DOCX, XLSX, PPTX, HTML, Markdown, CSV or text document"),
+    url: z.string().min(1).max(8_192).describe("Where to fetch a document of any type that is read"),
     refreshEveryHours,
     ...description,
   }),

@@ -38,6 +38,12 @@ describe("parsing CSV", () => {
     expect(await textOf('a,b\n"one,2\nthree,4\n')).to.equal('| a | b |\n|---|---|\n| "one | 2 |\n| three | 4 |');
   });
 
+  it("has lines above its table as text", async () => {
+    expect(await textOf("Prices of 2026\nAll in euros;;\nName;Price;Unit\nP-1;2;piece\n")).to.equal(
+      "Prices of 2026\nAll in euros\n\n| Name | Price | Unit |\n|---|---|---|\n| P-1 | 2 | piece |",
+    );
+  });
+
   it("is a list where it has one column", async () => {
     expect(await textOf('one\ntwo\n"three, four"\n')).to.equal("one\ntwo\nthree, four");
   });

@@ -21,8 +21,11 @@ export function parseCsv(source: string, name = ""): ParsedDocument {
   const text = source.slice(hint?.[0].length ?? 0).replace(/^\uFEFF/, "");
   const delimiter = hint?.[1] ?? findDelimiter(text);
   const rows = rowsOf(text, delimiter);
-  const isTable = rows.some((row) => row.length > 1);
-  const body = tidy(isTable ? toMarkdownTable({ rows }) : rows.map(([only = ""]) => only).join("\n"));
+  const found = rows.findIndex((row) => row.filter((cell) => cell !== "").length > 1);
+  const from = found === -1 ? rows.length : found; // lines of one cell above a table are text
+  const lines = rows.slice(0, from).map((row) => row.join(""));
+  const table = from < rows.length ? [toMarkdownTable({ rows: rows.slice(from) })] : [];
+  const body = tidy([lines.join("\n"), ...table].join("\n\n"));
   const title = nameOf(name) ?? firstLineOf(rows[0]?.join(" ") ?? "");
   return { type: "csv", sections: [{ text: body }], ...(title ? { title } : {}) };
 }

@@ -9,7 +9,7 @@ import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
 import { type AttributeFilter, rangeSchema } from "./metadata-filter.ts";
 
 /** The readable document types. */
-export const sourceTypes = ["pdf", "docx", "html", "markdown", "text"] as const;
+export const sourceTypes = ["pdf", "docx", "xlsx", "pptx", "html", "markdown", "csv", "text"] as const;
 export type SourceType = (typeof sourceTypes)[number];
 
 export const MAX_TITLE_LENGTH = 300;
@@ -90,7 +90,7 @@ const description = {
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
   z.object({
-    url: z.string().min(1).max(8_192).describe("Where to fetch a PDF, DOCX, HTML, Markdown or text document"),
+    url: z.string().min(1).max(8_192).describe("Where to fetch a document of any type that is read"),
     refreshEveryHours,
     ...description,
   }),

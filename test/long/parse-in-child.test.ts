@@ -11,7 +11,7 @@ describe("parsing in child processes", function () {
   this.timeout(120_000);
   let pool: ParsePool;
   const open = (timeoutMs = 60_000) => {
-    pool = makeParsePool({ timeoutMs, logger });
+    pool = makeParsePool({ timeoutMs, ocrLanguages: [], logger });
     return pool;
   };
   afterEach(() => pool.close());

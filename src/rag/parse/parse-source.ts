@@ -1,11 +1,15 @@
 import type { AppError } from "../../errors.ts";
 import type { SourceType } from "../schemas.ts";
 import { parseMarkdown } from "./markdown.ts";
+import type { OcrOptions } from "./ocr.ts";
 import { type ParsedDocument, unreadable } from "./section.ts";
 import { declaredCharset, decodeText, isBinary, parseText } from "./text.ts";
 
 /** A source's bytes, and what the sender declared: a media type, and a file's name or a URL's path. */
 export type RawSource = { bytes: Buffer; type?: string; name?: string };
+
+/** How documents are read beyond their text. */
+export type ParseOptions = { ocr?: OcrOptions };
 
 const PDF_MIME = "application/pdf";
 const ZIP_MIME = "application/zip";
@@ -27,16 +31,16 @@ const nameTypes: readonly [RegExp, SourceType][] = [
  * Reads a document of any known type into sections. The content decides the type first, then the declared media type,
  * then the name. @throws AppError `source_unreadable`
  */
-export async function parseSource(source: RawSource): Promise<ParsedDocument> {
-  const parsed = await parseByType(source);
+export async function parseSource(source: RawSource, options: ParseOptions = {}): Promise<ParsedDocument> {
+  const parsed = await parseByType(source, options);
   if (!parsed.sections.some(({ text }) => /\S/.test(text))) throw unreadable("There is no text in it.");
   return parsed;
 }
 
-async function parseByType(source: RawSource): Promise<ParsedDocument> {
+async function parseByType(source: RawSource, options: ParseOptions): Promise<ParsedDocument> {
   const format = await formatOf(source);
   if (format === "zip") throw notReadable(ZIP_MIME);
-  if (format === "pdf") return readPdf(source);
+  if (format === "pdf") return readPdf(source, options);
   if (format === "docx") return (await import("./docx.ts")).parseDocx(source.bytes);
   const text = decodeText(source.bytes, charsetOf(source));
   const type = textTypeOf(text, declaredType(source), source.name ?? "");
@@ -79,9 +83,9 @@ function notReadable(mime: string): AppError {
 }
 
 /** Readers are loaded when first needed: a process that starts for a text is ready in half the time. */
-async function readPdf({ bytes }: RawSource): Promise<ParsedDocument> {
+async function readPdf({ bytes }: RawSource, options: ParseOptions): Promise<ParsedDocument> {
   const { parsePdf } = await import("./pdf.ts");
-  return parsePdf(new Uint8Array(bytes));
+  return parsePdf(bytes, options);
 }
 
 function isNamedDocx({ type, name }: RawSource): boolean {

@@ -1,3 +1,5 @@
+import { deflateSync } from "node:zlib";
+
 /** A page in PDF's own words: its drawing commands, and what it refers to. Fonts are F1 (Helvetica), F2 (its bold one). */
 export type RawPage = {
   content: string;
@@ -41,6 +43,14 @@ const refTo = (number: number | undefined) => (number === undefined ? undefined 
 /** A stream of drawing commands or other text, with what its dictionary has besides the length. */
 export function streamOf(content: string, entries = ""): string {
   return `<< /Length ${Buffer.byteLength(content, "latin1")} ${entries} >>\nstream\n${content}\nendstream`;
+}
+
+/** A picture of so many pixels, all of one colour, which takes little of the file. It is drawn by `/NAME Do`. */
+export function pictureStream(width: number, height: number, colours: 1 | 3): string {
+  const data = deflateSync(Buffer.alloc(width * height * colours, 0xee)).toString("latin1");
+  const space = colours === 1 ? "/DeviceGray" : "/DeviceRGB";
+  const size = `/Width ${width} /Height ${height} /ColorSpace ${space} /BitsPerComponent 8`;
+  return streamOf(data, `/Type /XObject /Subtype /Image ${size} /Filter /FlateDecode`);
 }
 
 /** Draws a text: `size` points high, at a place from the lower left corner, turned by degrees. */

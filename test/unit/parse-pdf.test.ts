@@ -281,6 +281,7 @@ describe("headings, words and notes of PDF", () => {
       "IP OR BY USB-",
       "HUB AND A WELL-",
       "known way",
+      "of USB.",
     ];
     expect(await textOf(lines.map((line, n) => draw(line, 60, 780 - n * 14)).join(""))).to.equal(
       "SET THE PARAMETERS OF THE COMPRESSOR BY TCP-\nIP OR BY USB-\nHUB AND A WELL-\nknown way\nof USB.",

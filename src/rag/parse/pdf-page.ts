@@ -24,18 +24,22 @@ type PdfDocument = Awaited<ReturnType<typeof getDocumentProxy>>;
 type PdfPage = Awaited<ReturnType<PdfDocument["getPage"]>>;
 type Sample = (font: string, text: string, hasMap: boolean) => void;
 
-/** So many commands and texts of a page are looked at; a page with more is read without its pictures. */
-const MAX_ITEMS = 100_000;
+/** A page whose text takes more time of the processor, in ms, is not looked through for pictures: its commands may be millions. */
+const MAX_TEXT_MS = 2_000;
+const MAX_ITEMS = 20_000; // texts, likewise
 
 /** Makes a reader of pages. `sample` is told what each font prints. */
 export function makePageReader(pdf: PdfDocument, sample: Sample) {
   return {
     async read(number: number, unreadable?: ReadonlySet<string>): Promise<PageRead> {
       const page = await pdf.getPage(number);
+      const before = process.cpuUsage();
       const { items: all, styles } = await page.getTextContent();
+      const { user } = process.cpuUsage(before);
+      const isHuge = all.length > MAX_ITEMS || user / 1_000 > MAX_TEXT_MS;
       const [left = 0, bottom = 0, right = 0, top = 0] = page.view;
       const area = Math.max(1, (right - left) * (top - bottom));
-      const drawn = await drawnOf(page, all.length, area);
+      const drawn = isHuge ? { pictures: [], shapes: 0 } : findDrawn(await page.getOperatorList(), area);
       const { entries, ...notes } = readAnnotations(await page.getAnnotations());
       const fonts = new Set(all.flatMap((item) => ("str" in item ? [item.fontName] : [])));
       const maps = new Map([...fonts].map((font) => [font, hasMap(page, font)]));
@@ -53,11 +57,6 @@ export function makePageReader(pdf: PdfDocument, sample: Sample) {
       return { lines, letters, watermarks, fonts, hasUnreadable, unknownSigns, ...drawn, ...notes };
     },
   };
-}
-
-async function drawnOf(page: PdfPage, items: number, area: number): Promise<Drawn> {
-  if (items > MAX_ITEMS) return { pictures: [], shapes: 0 };
-  return findDrawn(await page.getOperatorList(), area);
 }
 
 /** Whether a font tells which letters its codes stand for. Many fonts do so by the names of their glyphs. */

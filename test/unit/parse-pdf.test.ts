@@ -204,6 +204,15 @@ describe("fonts of PDF without a character map", () => {
     expect(await textOf(salad, { objects, fonts })).to.match(/^The pump is bled in spring\nPressure/);
   });
 
+  it("are no reason to leave out the variables of equations, which have no vowels either", async () => {
+    const variables = Array.from({ length: 120 }, (_, n) =>
+      draw("ghkrtb"[n % 6] ?? "g", 60 + (n % 10) * 40, 600 - n * 3, { font: "F2" }),
+    );
+    const { warnings, sections } = await parsePage(prose(800, 4) + variables.join(""));
+    expect(warnings).to.equal(undefined);
+    expect(sections.map(({ text }) => text).join(" ")).to.match(/\bg\b.*\bk\b/s);
+  });
+
   it("are no reason to leave out lists of part numbers, which have no vowels either", async () => {
     const parts = Array.from({ length: 30 }, (_, n) => `PN ${n * 37} KTR-${n}X`);
     const { warnings, sections } = await parsePage(parts.map((part, n) => draw(part, 60, 800 - n * 14)).join(""));

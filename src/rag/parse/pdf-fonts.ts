@@ -9,6 +9,8 @@ const LEAST_DIFFERENT = 6;
 const MAX_NO_LETTERS = 0.02;
 /** Share of vowels among the letters of a text in Latin script: languages have a quarter to half of them. */
 const MIN_VOWELS = { withMap: 0.12, withoutMap: 0.22 };
+/** Letters that stand together on average where they make words. Those of equations stand alone. */
+const LETTERS_OF_WORDS = 2.5;
 /** From this share on, the letters of a text are Latin ones. */
 const LATIN = 0.6;
 
@@ -23,7 +25,7 @@ export function collectFonts() {
   return {
     add(font: string, text: string, hasMap: boolean): void {
       const sample = samples.get(font) ?? { text: "", hasMap };
-      if (sample.text.length < MAX_SAMPLE) samples.set(font, { text: sample.text + text, hasMap });
+      if (sample.text.length < MAX_SAMPLE) samples.set(font, { text: `${sample.text} ${text}`, hasMap });
     },
     /** The fonts whose codes stand for letters that nobody knows: what they print is no language. */
     unreadable(): ReadonlySet<string> {
@@ -39,6 +41,7 @@ function isUnreadable({ text, hasMap }: FontSample): boolean {
   if (!hasMap && count(printed, noLetter) > MAX_NO_LETTERS * printed.length) return true;
   const letters = printed.normalize("NFD").replace(/[^A-Za-z]/g, "");
   if (letters.length < LATIN * count(printed, /\p{L}/gu) || letters.length < LATIN * printed.length) return false;
+  if (letters.length < LETTERS_OF_WORDS * count(text, /[A-Za-z]+/g)) return false;
   return count(letters, /[aeiouy]/gi) < MIN_VOWELS[kind] * letters.length;
 }
 

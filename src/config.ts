@@ -5,6 +5,7 @@ import { ofKeyProviders } from "./gateway/providers/registry.ts";
 import { keptSettings, toQuotas, toRetention } from "./kept-settings.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
 import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
+import { languageFile } from "./rag/parse/ocr-languages.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
 
@@ -137,6 +138,16 @@ export const settings = {
   MAX_SOURCE_BYTES: setting(count(1_024, 1 << 30).default(50 << 20), "Largest file, uploaded or fetched, in bytes"),
   FETCH_TIMEOUT_MS: setting(count(100, 600_000).default(30_000), "Longest time for fetching one source, in ms"),
   PARSE_TIMEOUT_MS: setting(count(100, 600_000).default(60_000), "Longest time for parsing one source, in ms"),
+  OCR_LANGUAGES: setting(
+    list
+      .default([])
+      .refine(
+        (all) => all.every((code) => languageFile(code) !== undefined),
+        "must be languages whose data are installed, as eng,deu; others by `npm install @tesseract.js-data/fra`",
+      ),
+    "Languages in which the text of PDF pages that are pictures is recognized, as `eng,deu`, by commas",
+    "such pages are not read",
+  ),
   PROVIDER_CONNECT_TIMEOUT_MS: setting(count(10, 600_000).default(5_000), "Connecting to a provider, in ms"),
   PROVIDER_FIRST_BYTE_TIMEOUT_MS: setting(count(10, 600_000).default(60_000), "A provider's first byte, in ms"),
   PROVIDER_ANSWER_TIMEOUT_MS: setting(
@@ -235,7 +246,7 @@ function toConfig(v: Values) {
       storeContent: v.STORE_COMPLETION_CONTENT,
     },
     fetch: { allowOrigins: v.FETCH_ALLOW_ORIGINS, timeoutMs: v.FETCH_TIMEOUT_MS, maxBytes: v.MAX_SOURCE_BYTES },
-    parse: { timeoutMs: v.PARSE_TIMEOUT_MS },
+    parse: { timeoutMs: v.PARSE_TIMEOUT_MS, ocrLanguages: v.OCR_LANGUAGES },
     rag: { embeddingModel: v.EMBEDDING_MODEL },
     limits: toLimits(v),
   };

@@ -31,7 +31,7 @@ export function makeRag(
 ) {
   const { config, store, jobs, gateway, quotas, logger } = input;
   const fetcher = makeGuardedFetch(config.fetch);
-  const parser = makeParsePool({ timeoutMs: config.parse.timeoutMs, logger });
+  const parser = makeParsePool({ ...config.parse, logger });
   const embeddingModels = makeEmbeddingModels({ store }, config.rag.embeddingModel ?? gateway.defaultEmbeddingModel);
   const pace = makePace();
   const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser, pace };

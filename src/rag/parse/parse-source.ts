@@ -2,12 +2,16 @@ import type { AppError } from "../../errors.ts";
 import type { SourceType } from "../schemas.ts";
 import { declaredCharset, decodeText, tryDecode } from "./charset.ts";
 import { parseMarkdown } from "./markdown.ts";
+import type { OcrOptions } from "./ocr.ts";
 import { kindOf, notTaken } from "./office-unread.ts";
 import { type ParsedDocument, unreadable } from "./section.ts";
 import { isBinary, parseText, withoutCodes } from "./text.ts";
 
 /** A source's bytes, and what the sender declared: a media type, and a file's name or a URL's path. */
 export type RawSource = { bytes: Buffer; type?: string; name?: string };
+
+/** How documents are read beyond their text. */
+export type ParseOptions = { ocr?: OcrOptions };
 
 const PDF_MIME = "application/pdf";
 /** An archive, which may be a document of Office, and such documents. */
@@ -33,15 +37,15 @@ const nameTypes: readonly [RegExp, SourceType][] = [
  * Reads a document of any known type into sections. The content decides the type first, then the declared media type,
  * then the name. @throws AppError `source_unreadable`
  */
-export async function parseSource(source: RawSource): Promise<ParsedDocument> {
-  const parsed = await parseByType(source);
+export async function parseSource(source: RawSource, options: ParseOptions = {}): Promise<ParsedDocument> {
+  const parsed = await parseByType(source, options);
   if (!parsed.sections.some(({ text }) => /\S/.test(text))) throw unreadable("There is no text in it.");
   return parsed;
 }
 
-async function parseByType(source: RawSource): Promise<ParsedDocument> {
+async function parseByType(source: RawSource, options: ParseOptions): Promise<ParsedDocument> {
   const format = await formatOf(source);
-  if (format === "pdf") return readPdf(source);
+  if (format === "pdf") return readPdf(source, options);
   if (format === "office") return (await import("./office.ts")).parseOffice(source.bytes, source.name);
   const decoded = await decodeText(source.bytes, charsetsOf(source));
   if (isBinary(decoded.text.slice(0, HEAD_BYTES))) throw noText();
@@ -91,9 +95,9 @@ function noText(): AppError {
 }
 
 /** Readers are loaded when first needed: a process that starts for a text is ready in half the time. */
-async function readPdf({ bytes }: RawSource): Promise<ParsedDocument> {
+async function readPdf({ bytes }: RawSource, options: ParseOptions): Promise<ParsedDocument> {
   const { parsePdf } = await import("./pdf.ts");
-  return parsePdf(new Uint8Array(bytes));
+  return parsePdf(bytes, options);
 }
 
 /** What a text in UTF-16 has, and bytes that are no text have by chance only: blanks, ends of lines, marks of Chinese. */

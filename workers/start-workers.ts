@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { DelayedError, UnrecoverableError, Worker } from "bullmq";
 import { makePace } from "../src/isolation/pace.ts";
+import { skipVersionCheck } from "../src/jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition } from "../src/jobs/queues.ts";
 import type { Work } from "../src/jobs/work.ts";
 import type { Platform } from "../src/platform.ts";
@@ -138,6 +139,7 @@ function startWorker(deps: ShellDeps, queue: QueueDefinition, factor: number) {
       concurrency: Math.max(1, Math.round(queue.concurrency * factor)),
       lockDuration: deps.leaseMs,
       stalledInterval: Math.ceil(deps.leaseMs / STALL_CHECKS_A_LEASE),
+      skipVersionCheck,
       drainDelay: POLL_QUEUE_S,
       maxStalledCount: Number.MAX_SAFE_INTEGER, // the record decides when a job has been lost too often
     }).on("error", (error) => onError({ message: error.message }));

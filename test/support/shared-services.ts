@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Redis } from "ioredis";
 import { MongoClient } from "mongodb";
 import type { Config } from "../../src/config.ts";
 import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
+import { openRedis } from "../../src/redis.ts";
 import { documentPlaces, keysOf, type Place, redisPlaces, rejectSecrets, writtenPlaces } from "./secret-scan.ts";
 
 /** The store and the Redis that the platforms of a run share, each with a database and a prefix of its own. */
@@ -64,16 +64,22 @@ function openServices(given: {
         disposables.add(async () => rejectSecrets(await writtenPlaces(dataDir)));
       }
     }
+    const logger = makeLogger({ level: "silent", name: "shared" });
     const services = await ensureServices({
       dataDir,
       ...isEmbedded,
-      logger: makeLogger({ level: "silent", name: "shared" }),
+      logger,
     });
     disposables.add(() => services.close());
     const mongo = new MongoClient(given.mongoUrl || services.mongoUrl || "");
     disposables.add(() => mongo.close());
-    const redis = new Redis(given.redisUrl || services.redisUrl || "", { maxRetriesPerRequest: 3 });
-    disposables.add(() => redis.disconnect());
+    const { producer: redis, close } = await openRedis({
+      url: given.redisUrl || services.redisUrl || "",
+      isCluster: process.env.REDIS_CLUSTER === "true",
+      prefix: "",
+      logger,
+    });
+    disposables.add(close);
     return {
       dataDir,
       read: async (config) => [

@@ -1,10 +1,7 @@
-import { Cluster, type Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { ConfigError } from "./errors.ts";
 import type { Logger } from "./logger.ts";
 import { withTimeout } from "./with-timeout.ts";
-
-/** A connection to one server, or to a cluster. */
-export type RedisClient = Redis | Cluster;
 
 /** Longest wait at start for what a server reports of itself, in ms; without it the start goes on. */
 const INFO_TIMEOUT_MS = 2_000;
@@ -17,14 +14,14 @@ const OLDEST_VERSION = "6.2";
  * not come is left out, since some services do not give it.
  * @throws ConfigError when it is a cluster or a Sentinel, and the settings say otherwise.
  */
-export async function inspectRedis(client: RedisClient, logger: Logger) {
+export async function inspectRedis(client: Redis, { isCluster, logger }: { isCluster: boolean; logger: Logger }) {
   let remark: string | undefined;
   let lookedAt = performance.now();
   const look = async () => {
     lookedAt = performance.now();
-    const reports = await withTimeout(readReports(client), INFO_TIMEOUT_MS, () => new Error("no report in time"));
-    for (const report of reports) rejectOtherKind(client, report);
-    const found = reports.map(remarkOn).find((text) => text !== undefined);
+    const report = await withTimeout(readReport(client), INFO_TIMEOUT_MS, () => new Error("no report in time"));
+    rejectOtherKind(report, isCluster);
+    const found = remarkOn(report);
     if (found !== undefined && found !== remark) logger.warn({ remark: found }, "a setting of Redis puts jobs at risk");
     remark = found;
   };
@@ -41,19 +38,16 @@ export async function inspectRedis(client: RedisClient, logger: Logger) {
   };
 }
 
-/** The report of the server, or of each server of a cluster that takes writes, by names. */
-async function readReports(client: RedisClient): Promise<Map<string, string>[]> {
-  const servers = client instanceof Cluster ? client.nodes("master") : [client];
-  const texts = await Promise.all(servers.map((server) => server.info()));
-  return texts.map(
-    (text) => new Map(Array.from(text.matchAll(/^(\w+):(.*?)\r?$/gm), ([, name = "", value = ""]) => [name, value])),
-  );
+/** What the server reports of itself, by names. */
+async function readReport(client: Redis): Promise<Map<string, string>> {
+  const lines = (await client.info()).matchAll(/^(\w+):(.*?)\r?$/gm);
+  return new Map(Array.from(lines, ([, name = "", value = ""]) => [name, value]));
 }
 
-function rejectOtherKind(client: RedisClient, report: Map<string, string>): void {
+function rejectOtherKind(report: Map<string, string>, isCluster: boolean): void {
   if (report.get("redis_mode") === "sentinel")
     throw new ConfigError("REDIS_URL: this is a Sentinel. Name it as redis+sentinel://host:26379/primary.");
-  if (report.get("cluster_enabled") === "1" && !(client instanceof Cluster))
+  if (report.get("cluster_enabled") === "1" && !isCluster)
     throw new ConfigError("REDIS_URL: this is a server of a Redis Cluster. Set REDIS_CLUSTER=true.");
 }
 

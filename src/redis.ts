@@ -1,10 +1,10 @@
-import { Cluster, type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
-import { z } from "zod";
+import { type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
 import { AppError, ConfigError, unavailable } from "./errors.ts";
 import { firstResponse } from "./first-response.ts";
 import { keepDoing } from "./keep-doing.ts";
 import { type Logger, makeErrorLog } from "./logger.ts";
-import { inspectRedis, type RedisClient } from "./redis-server-info.ts";
+import { inspectRedis } from "./redis-server-info.ts";
+import { connectorOfSlot } from "./redis-slot.ts";
 import { type RedisPlace, readRedisUrl } from "./redis-url.ts";
 
 /** Longest wait for one command of a producer, in ms; then the caller gets 503. */
@@ -41,6 +41,8 @@ const refusals = new Map([
   ["MISCONF", "it cannot save them to its disk"],
   ["READONLY", "it is a replica"],
   ["CLUSTERDOWN", "its cluster is not complete"],
+  ["MOVED", "its keys are on another server now"],
+  ["ASK", "its keys move to another server"],
   ["NOREPLICAS", "it has too few replicas"],
 ]);
 
@@ -68,42 +70,6 @@ class CodedRedis extends Redis {
   }
 }
 
-/**
- * ioredis says "close" once for each server that a cluster has lost, also after its "end", and nothing at all when it had none:
- * BullMQ would wait for the "end" of such a client for good.
- */
-class CodedCluster extends Cluster {
-  constructor(...given: ConstructorParameters<typeof Cluster<"legacy">>) {
-    super(...given);
-    let isOver = false;
-    this.on("connecting", () => {
-      isOver = false;
-    });
-    this.on("end", () => {
-      isOver = true;
-    });
-    this.on("close", () => {
-      if (isOver && this.status === "close") this.#end();
-    });
-  }
-
-  override disconnect(reconnect = false): void {
-    const isEmpty = this.nodes().length === 0;
-    super.disconnect(reconnect);
-    if (isEmpty && !reconnect) this.#end();
-  }
-
-  #end(): void {
-    this.status = "end";
-    process.nextTick(() => this.emit("end"));
-  }
-
-  override sendCommand(...[command, ...more]: Parameters<Cluster["sendCommand"]>): unknown {
-    codeRejections(command);
-    return super.sendCommand(command, ...more);
-  }
-}
-
 /** The client's options, less the one that would change the type of every answer. */
 type Profile = Omit<RedisOptions, "replyMapping">;
 
@@ -112,7 +78,7 @@ const common = {
   connectTimeout: CONNECT_TIMEOUT_MS,
   keepAlive: KEEP_ALIVE_MS,
   retryStrategy: (attempts: number) => Math.min(attempts * 50, MAX_RECONNECT_MS),
-  reconnectOnError: ({ message }: Error) => message.includes("READONLY"),
+  reconnectOnError: ({ message }: Error) => /READONLY|^MOVED /.test(message),
 } satisfies Profile;
 
 const producing = {
@@ -125,11 +91,11 @@ const producing = {
 
 const lasting = { maxRetriesPerRequest: null, socketTimeout: LASTING_SILENCE_MS } satisfies Profile;
 
-function connect(place: RedisPlace, profile: Profile): RedisClient {
+function connect(place: RedisPlace & { key: string }, profile: Profile): Redis {
   const options = { ...common, ...profile };
   if (place.kind === "server") return new CodedRedis(place.url, options);
-  const { hosts, access } = place;
-  const { isTls, ...login } = access;
+  const { hosts } = place;
+  const { isTls, ...login } = place.access;
   const tls = isTls ? { tls: {} } : {};
   if (place.kind === "sentinel") {
     const { username, password } = place.sentinel;
@@ -145,16 +111,10 @@ function connect(place: RedisPlace, profile: Profile): RedisClient {
       sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
     });
   }
-  const { retryStrategy, enableOfflineQueue = true, ...ofNodes } = options;
-  return new CodedCluster(hosts, {
-    redisOptions: { ...ofNodes, ...login, ...tls },
-    enableOfflineQueue,
-    clusterRetryStrategy: retryStrategy,
-    slotsRefreshTimeout: COMMAND_TIMEOUT_MS,
-    slotsRefreshInterval: 0, // each moved slot and each lost server refreshes; the client's own timer outlives its end
-    // The names of the servers, not their addresses, are in their certificates.
-    ...(isTls && { dnsLookup: (name, done) => done(null, name) }),
-  });
+  const { db: _onlyOne, ...user } = login;
+  const asking = { ...user, ...tls, connectTimeout: CONNECT_TIMEOUT_MS, commandTimeout: COMMAND_TIMEOUT_MS };
+  const Connector = connectorOfSlot({ hosts, key: place.key, login: asking });
+  return new CodedRedis({ ...options, ...user, ...tls, Connector });
 }
 
 export type RedisConnections = Awaited<ReturnType<typeof openRedis>>;
@@ -170,12 +130,12 @@ export async function openRedis(options: { url: string; isCluster?: boolean; pre
   const place = readRedisUrl(url, isCluster);
   if (place === null) throw new ConfigError("REDIS_URL does not fit REDIS_CLUSTER.");
   const onError = makeErrorLog(logger, "Redis does not answer", LOG_EVERY_MS);
-  const open: RedisClient[] = [];
+  const open: Redis[] = [];
   /** BullMQ copies a connection for its blocking commands, under a name: the copy is looked after as ours are. */
-  const openClient = (profile: Profile): RedisClient => {
-    const client = connect(place, profile);
+  const openClient = (profile: Profile): Redis => {
+    const client = connect({ ...place, key: prefix }, profile);
     open.push(client);
-    const duplicate = (...given: unknown[]) => openClient({ ...profile, ...nameOf(given) });
+    const duplicate = (options?: Profile) => openClient({ ...profile, ...options });
     return Object.assign(client, { duplicate });
   };
   const producer = openClient(producing);
@@ -186,7 +146,7 @@ export async function openRedis(options: { url: string; isCluster?: boolean; pre
     throw error;
   }
   producer.on("error", onError);
-  const server = await inspectRedis(producer, logger);
+  const server = await inspectRedis(producer, { isCluster, logger });
   const pings: ReturnType<typeof keepDoing>[] = [];
   return {
     /** For commands on behalf of a request: fails at once while Redis is unavailable, and reconnects by itself. */
@@ -216,28 +176,20 @@ export async function openRedis(options: { url: string; isCluster?: boolean; pre
   };
 }
 
-const namedSchema = z.object({ connectionName: z.string() });
-
-/** The name of a copy, as a server's or a cluster's client is given it. */
-function nameOf(given: readonly unknown[]): { connectionName?: string } {
-  const options = z.union([namedSchema, z.object({ redisOptions: namedSchema })]);
-  const named = given.map((one) => options.safeParse(one).data).find((one) => one !== undefined);
-  if (named === undefined) return {};
-  return "redisOptions" in named ? named.redisOptions : named;
-}
-
-async function untilReady(connection: RedisClient, host: string): Promise<void> {
+async function untilReady(connection: Redis, host: string): Promise<void> {
   let failure: unknown;
   const keep = (error: unknown) => {
     failure = error;
   };
-  // Those of a cluster's servers and of Sentinels say more than the one of the whole.
-  const events = ["sentinelError", "node error"];
   const keepWhole = (error: unknown) => {
-    if (failure === undefined || connection.listenerCount("sentinelError") === 0) keep(error);
+    if (!sentinelFailed) keep(error); // which says less than that of a Sentinel
   };
-  connection.on("error", keepWhole);
-  for (const event of events) connection.on(event, keep);
+  let sentinelFailed = false;
+  const keepSentinel = (error: unknown) => {
+    sentinelFailed = true;
+    keep(error);
+  };
+  connection.on("error", keepWhole).on("sentinelError", keepSentinel);
   await firstResponse({
     setting: "REDIS_URL",
     host,
@@ -245,6 +197,5 @@ async function untilReady(connection: RedisClient, host: string): Promise<void> 
     answer: new Promise<void>((resolve) => void connection.once("ready", resolve)),
     failure: () => failure,
   });
-  connection.off("error", keepWhole);
-  for (const event of events) connection.off(event, keep);
+  connection.off("error", keepWhole).off("sentinelError", keepSentinel);
 }

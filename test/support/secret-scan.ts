@@ -1,13 +1,12 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import { Cluster } from "ioredis";
+import type { Redis } from "ioredis";
 import { type Db, MongoClient } from "mongodb";
 import type { Config } from "../../src/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openRedis } from "../../src/redis.ts";
-import type { RedisClient } from "../../src/redis-server-info.ts";
 import { collectionNames } from "../../src/store/store.ts";
 
 /** A place that was looked at, and all that is there, byte for byte (latin1). */
@@ -64,7 +63,7 @@ export async function readPlaces(config: Config): Promise<Place[]> {
 }
 
 /** Every key of a platform in Redis with its value, read by its type: a `DUMP` is compressed, and would hide what it holds. */
-export async function redisPlaces(redis: RedisClient, prefix: string): Promise<Place[]> {
+export async function redisPlaces(redis: Redis, prefix: string): Promise<Place[]> {
   const places: Place[] = [];
   for await (const keys of keysOf(redis, prefix)) {
     const types = await Promise.all(keys.map((key) => redis.type(key)));
@@ -75,12 +74,11 @@ export async function redisPlaces(redis: RedisClient, prefix: string): Promise<P
 }
 
 /** The keys with a prefix, some at a time. */
-export async function* keysOf(redis: RedisClient, prefix: string): AsyncGenerator<string[]> {
-  const servers = redis instanceof Cluster ? redis.nodes("master") : [redis];
-  for (const server of servers) yield* server.scanStream({ match: `${prefix}*`, count: 1_000 });
+export async function* keysOf(redis: Redis, prefix: string): AsyncGenerator<string[]> {
+  yield* redis.scanStream({ match: `${prefix}*`, count: 1_000 });
 }
 
-async function readValue(redis: RedisClient, key: string, type: string): Promise<string> {
+async function readValue(redis: Redis, key: string, type: string): Promise<string> {
   const read = {
     none: async () => [], // it has expired since
     string: () => redis.callBuffer("GET", key),

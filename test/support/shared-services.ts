@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Redis } from "ioredis";
 import { MongoClient } from "mongodb";
 import type { Config } from "../../src/config.ts";
 import { withDisposables } from "../../src/disposables.ts";
@@ -73,22 +74,28 @@ function openServices(given: {
     disposables.add(() => services.close());
     const mongo = new MongoClient(given.mongoUrl || services.mongoUrl || "");
     disposables.add(() => mongo.close());
-    const { producer: redis, close } = await openRedis({
-      url: given.redisUrl || services.redisUrl || "",
-      isCluster: process.env.REDIS_CLUSTER === "true",
-      prefix: "",
-      logger,
-    });
-    disposables.add(close);
+    /** A connection for the keys of a platform: in a cluster they are on a server of their own. */
+    const withRedis = async <T>({ redis }: Config, work: (redis: Redis) => Promise<T>): Promise<T> => {
+      const url = given.redisUrl || services.redisUrl || "";
+      const isCluster = process.env.REDIS_CLUSTER === "true";
+      const connections = await openRedis({ url, isCluster, prefix: redis.prefix, logger });
+      try {
+        return await work(connections.producer);
+      } finally {
+        await connections.close();
+      }
+    };
     return {
       dataDir,
       read: async (config) => [
-        ...(await redisPlaces(redis, config.redis.prefix)),
+        ...(await withRedis(config, (redis) => redisPlaces(redis, config.redis.prefix))),
         ...(await documentPlaces(mongo.db(config.mongo.db))),
       ],
       clear: async (config) => {
         await mongo.db(config.mongo.db).dropDatabase();
-        for await (const keys of keysOf(redis, config.redis.prefix)) if (keys.length > 0) await redis.unlink(keys);
+        await withRedis(config, async (redis) => {
+          for await (const keys of keysOf(redis, config.redis.prefix)) if (keys.length > 0) await redis.unlink(keys);
+        });
       },
       close: disposables.close,
     };

@@ -23,7 +23,13 @@ type Login = Pick<RedisOptions, "username" | "password" | "tls" | "connectTimeou
 export function connectorOfSlot({ hosts, key, login }: { hosts: readonly RedisHost[]; key: string; login: Login }) {
   let known = [...hosts];
   const find = async (server: RedisHost): Promise<RedisHost> => {
-    const client = new Redis({ ...login, ...server, lazyConnect: true, retryStrategy: () => null, enableReadyCheck: false });
+    const client = new Redis({
+      ...login,
+      ...server,
+      lazyConnect: true,
+      retryStrategy: () => null,
+      enableReadyCheck: false,
+    });
     client.on("error", () => undefined); // the call that meets it throws it too
     try {
       await client.connect();

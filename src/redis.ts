@@ -139,14 +139,15 @@ export async function openRedis(options: { url: string; isCluster?: boolean; pre
     return Object.assign(client, { duplicate });
   };
   const producer = openClient(producing);
-  try {
+  const openProducer = async () => {
     await untilReady(producer, place.host);
-  } catch (error) {
+    return inspectRedis(producer, { isCluster, logger });
+  };
+  const server = await openProducer().catch((error: unknown) => {
     producer.disconnect();
     throw error;
-  }
+  });
   producer.on("error", onError);
-  const server = await inspectRedis(producer, { isCluster, logger });
   const pings: ReturnType<typeof keepDoing>[] = [];
   return {
     /** For commands on behalf of a request: fails at once while Redis is unavailable, and reconnects by itself. */

@@ -20,8 +20,8 @@ export type RedisServer = {
 export async function startRedis(
   disposables: Disposables,
   settings: readonly string[] = [],
-  { isSentinel = false } = {},
-): Promise<RedisServer> {
+  { isSentinel = false, isTls = false } = {},
+): Promise<RedisServer & { tlsPort: number }> {
   const dir = await mkdtemp(join(tmpdir(), "switchyard-redis-"));
   disposables.add(() => rm(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
   const [port, busPort] = [await freePort(), await freePort()];
@@ -33,6 +33,7 @@ export async function startRedis(
     `logfile ${join(dir, "log")}`,
     'save ""',
     ...(isSentinel ? [] : ["repl-diskless-sync-delay 0", "maxmemory-policy noeviction"]),
+    ...(isTls ? [`tls-port ${busPort}`] : []),
     ...(isCluster ? [`cluster-port ${busPort}`, "cluster-node-timeout 1500"] : []),
     ...settings,
   ];
@@ -55,7 +56,7 @@ export async function startRedis(
   disposables.add(() => client.disconnect());
   const ask = (name: string, ...args: (string | number)[]): Promise<unknown> => client.call(name, ...args);
   await pollUntil(() => client.status === "ready", { what: `redis-server on ${port}` });
-  return { port, ask, kill: () => kill(child) };
+  return { port, tlsPort: busPort, ask, kill: () => kill(child) };
 }
 
 async function kill(child: ChildProcess): Promise<void> {

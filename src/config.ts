@@ -6,6 +6,7 @@ import { keptSettings, toQuotas, toRetention } from "./kept-settings.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
 import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
 import { languageFile } from "./rag/parse/ocr-languages.ts";
+import { readRedisUrl, redisUrlForm } from "./redis-url.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
 
@@ -41,10 +42,11 @@ export const settings = {
   ),
   MONGODB_DB: setting(z.string().default("switchyard"), "Database name"),
   REDIS_URL: setting(
-    textAs(/^(rediss?|unix):\/\/.|^\//, "must be a URL, as redis://127.0.0.1:6379, or the path of a socket"),
-    "Redis, with `noeviction`",
+    redisUrlForm,
+    "Redis, with `noeviction`; by Sentinels as `redis+sentinel://host-a,host-b/primary`",
     "private redis-server",
   ),
+  REDIS_CLUSTER: setting(flag.default(false), "`REDIS_URL` names one or more servers, by commas, of a Redis Cluster"),
   REDIS_PREFIX: setting(z.string().default("switchyard"), "Prefix of every key in Redis"),
   ADMIN_TOKEN: setting(
     z.string().min(12, "must have at least 12 characters").optional(),
@@ -183,7 +185,18 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     else problems.push(`${name}: ${result.error.issues[0]?.message}`);
   }
   if (problems.length > 0) throw new ConfigError(`The settings are not valid.\n  ${problems.join("\n  ")}`);
-  return toConfig(values as Values); // every key of `settings` was parsed by its own schema just above
+  const config = toConfig(values as Values); // every key of `settings` was parsed by its own schema just above
+  const problem = redisProblem(config.redis);
+  if (problem) throw new ConfigError(`The settings are not valid.\n  ${problem}`);
+  return config;
+}
+
+/** What of the two settings of Redis does not fit together. */
+function redisProblem({ url, isCluster }: Config["redis"]): string | undefined {
+  if (isCluster && url === undefined) return "REDIS_CLUSTER: needs REDIS_URL";
+  if (url === undefined || readRedisUrl(url, isCluster) !== null) return undefined;
+  if (!isCluster) return "REDIS_URL: several servers are those of a cluster, which needs REDIS_CLUSTER=true";
+  return "REDIS_URL: must be redis:// or rediss:// with servers of the cluster, by commas, and no database but 0";
 }
 
 export type Config = ReturnType<typeof toConfig>;
@@ -212,7 +225,7 @@ function toConfig(v: Values) {
     health: { maxQueueLagMs: v.READY_QUEUE_LAG_MS },
     tools: { waitMs: v.TOOL_WAIT_MS },
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
-    redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
+    redis: toRedis(v),
     embedded: { syncWrites: v.STORE_SYNC_WRITES },
     tokens: toTokens(v),
     identity: { bootstrapApiKey: v.BOOTSTRAP_API_KEY, masterKey: v.MASTER_KEY },
@@ -250,6 +263,11 @@ function toConfig(v: Values) {
     rag: { embeddingModel: v.EMBEDDING_MODEL },
     limits: toLimits(v),
   };
+}
+
+/** Scripts and commands take several keys at once, so those of a cluster are in one slot: its hash is that of the braces. */
+function toRedis({ REDIS_URL: url, REDIS_CLUSTER: isCluster, REDIS_PREFIX: prefix }: Values) {
+  return { url, isCluster, prefix: isCluster ? `{${prefix}}` : prefix };
 }
 
 function toTokens(v: Values) {

@@ -67,7 +67,7 @@ export type SubmitDeps = {
 
 /**
  * Accepts a job: the record first, then the BullMQ job under the same id. Once this resolves, the job survives the loss of
- * Redis. When Redis or the store does not take it, the record is closed as failed, so that what was refused is not run. When a
+ * Redis. When Redis or the store does not take it, the record is taken back, so that what was refused is neither run nor kept. When a
  * worker has it by then, Redis took it and only its answer was lost: then it is accepted.
  * @throws AppError `unavailable` when Redis or the store does not take it; ZodError when the payload is not of its schema.
  */

@@ -235,8 +235,8 @@ describe("Responses wire format", () => {
     expect(shown.slice(-2)).to.deep.equal(["usage", "end"]);
     const calls = parts.filter((part) => part.type === "tool-call-delta");
     expect(calls[0]).to.deep.include({ index: 0, id: "call_1", name: "find" });
-    expect(calls.map(({ argumentsDelta }) => argumentsDelta).join("")).to.equal('{"n":1}');
-    expect(calls.at(-1)).to.deep.include({ index: 1, id: "call_2", name: "find" });
+    expect(calls.map(({ argumentsDelta }) => argumentsDelta).join("")).to.equal('{"n":1}{}');
+    expect(calls.find(({ index }) => index === 1)).to.deep.include({ id: "call_2", name: "find" });
     expect(parts.at(-1)).to.deep.equal({ type: "end", finishReason: "tool_calls" });
     expect(await fake.requests[0]?.ended).to.equal("completed");
     fake.next({ finishReason: "length" });
@@ -248,7 +248,10 @@ describe("Responses wire format", () => {
       [{ type: "cut", afterPieces: 2 }, { connection: "UND_ERR_SOCKET" }],
       [{ type: "short", afterPieces: 2 }, { code: "stream_cut" }],
       [{ type: "malformed", afterPieces: 2 }, { code: "malformed_answer" }],
-      [{ type: "error-event", afterPieces: 2 }, { code: "overloaded" }],
+      [
+        { type: "error-event", afterPieces: 2 },
+        { code: "overloaded", provider: "overloaded" },
+      ],
     ] as const;
     for (const [fault, details] of faults) {
       fake.next({ fault });

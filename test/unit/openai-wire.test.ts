@@ -160,7 +160,10 @@ describe("OpenAI wire format", () => {
       [{ type: "cut", afterPieces: 2 }, { connection: "UND_ERR_SOCKET" }],
       [{ type: "short", afterPieces: 2 }, { code: "stream_cut" }],
       [{ type: "malformed", afterPieces: 2 }, { code: "malformed_answer" }],
-      [{ type: "error-event", afterPieces: 2 }, { code: "overloaded" }],
+      [
+        { type: "error-event", afterPieces: 2 },
+        { code: "overloaded", provider: "overloaded" },
+      ],
     ] as const;
     for (const [fault, details] of faults) {
       fake.next({ fault });

@@ -81,7 +81,7 @@ async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: Fo
   try {
     for (let next: RawEvents | undefined = first; next !== undefined; next = await nextOf(iterator)) {
       response.take(next.parts, chat.model.provider);
-      if (response.finishReason() !== undefined) failure = undefined;
+      if (response.finish() !== undefined) failure = undefined;
       yield next.bytes;
       if (next.failure === undefined) continue;
       failure = next.failure; // its reader has it
@@ -94,7 +94,7 @@ async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: Fo
     await iterator.return?.();
     permit.leave(failure);
     const end = toEnd(response.content().text);
-    const finishReason = response.finishReason();
+    const finishReason = response.finish()?.finishReason;
     call.settle({
       ...end,
       usage: response.usage(),

@@ -9,6 +9,7 @@ import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
 import { keptContent, readably, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
+import { makeFenceFilter } from "./json-fence.ts";
 import type { ChatOutcome } from "./outcome.ts";
 import { type Plan, type PlannedChat, reportFallback } from "./plan.ts";
 import { findMismatch } from "./response-format.ts";
@@ -46,17 +47,18 @@ export async function* streamChat(
   try {
     if (await isSilentFor(SILENCE_MS, opening)) yield [];
     stream = await opening;
+    const filter = stream.request.responseFormat && makeFenceFilter();
     for (let parts: StreamPart[] | undefined = stream.first; parts !== undefined; parts = await stream.rest()) {
       if (caller.signal.aborted) throw fromAbort(caller.signal);
-      const deltas = response.take(parts, stream.routing.model.provider);
-      if (response.finishReason() === undefined) {
+      const deltas = response.take(filter ? filter(parts) : parts, stream.routing.model.provider);
+      if (response.finish() === undefined) {
         if (deltas.length > 0) yield deltas;
         continue;
       }
       const { responseFormat } = stream.request;
       if (responseFormat !== undefined) {
         if (deltas.length > 0) yield deltas.splice(0);
-        const answer = { text: response.content().text, finishReason: response.finishReason() };
+        const answer = { text: response.content().text, finishReason: response.finish()?.finishReason };
         const mismatch = await findMismatch(deps.schemaChecks, caller, responseFormat, answer);
         if (mismatch !== undefined) throw mismatch;
       }
@@ -92,11 +94,17 @@ function servedOf(
 
 /** Settles a stream that came to its end, and reports it. */
 function settleWhole(deps: GatewayDeps, stream: OpenStream, response: StreamedResponse): StreamEnd {
-  const end = { ...servedOf(deps, stream, response), finishReason: response.finishReason() ?? "stop" };
+  const { finishReason = "stop", providerFinishReason } = response.finish() ?? {};
+  const end = { ...servedOf(deps, stream, response), finishReason };
   const { toolCalls } = response.content();
   const given = response.parts();
   const parts = given && markReasoning(given, stream.routing.model.provider);
-  return { type: "end", toolCalls, ...defined({ parts }), ...settleChat(stream.call, stream.routing, end) };
+  return {
+    type: "end",
+    toolCalls,
+    ...defined({ parts, providerFinishReason }),
+    ...settleChat(stream.call, stream.routing, end),
+  };
 }
 
 /** A signal that aborts with the caller's, and when the stream is released before it is complete. */

@@ -13,17 +13,13 @@ export type Usage = {
   /** Those of `inputTokens` that the provider read from its own prompt cache, or wrote to it: they have other prices. */
   cachedTokens?: number;
   cacheWriteTokens?: number;
+  /** Those of `cacheWriteTokens` that are kept for an hour, which costs more. */
+  hourWriteTokens?: number;
   /** Those of `outputTokens` that were thought, where the provider counts them apart. */
   reasoningTokens?: number;
   /** It was served at the tier `flex`, at half the price. */
   isFlex?: true;
 };
-
-/** The tokens of an answer that were thought, as its server counts them; some count them beside the others, or wrongly. */
-export function countReasoning(tokens: unknown, outputTokens: number): Pick<Usage, "reasoningTokens"> {
-  const isPart = typeof tokens === "number" && Number.isInteger(tokens) && tokens > 0 && tokens <= outputTokens;
-  return isPart ? { reasoningTokens: tokens } : {};
-}
 
 /** OpenAI's `service_tier`. Of those with a price of their own models take `flex` alone. */
 export const serviceTiers = ["auto", "default", "flex", "scale", "priority"] as const;
@@ -87,6 +83,8 @@ export type CompletionResult = {
   /** The whole turn in its order, where it has reasoning that is to come back; the gateway names its provider. */
   parts?: readonly ProvidedPart[];
   finishReason: FinishReason;
+  /** The provider's own word for how it ended, where that is one that we do not know. */
+  providerFinishReason?: string;
   /** The provider's own count; when it reported none, the gateway estimates. */
   usage?: Usage;
   model: string;
@@ -102,7 +100,7 @@ export type StreamPart =
   /** The provider's count of the prompt, ahead of the whole usage: what a stream that breaks off is charged with. */
   | { type: "prompt-usage"; usage: Usage }
   | { type: "usage"; usage: Usage }
-  | { type: "end"; finishReason: FinishReason };
+  | { type: "end"; finishReason: FinishReason; providerFinishReason?: string };
 
 export type EmbeddingRequest = { model: string; input: string[]; dimensions?: number };
 export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputTokens: number }; model: string };

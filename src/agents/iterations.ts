@@ -19,6 +19,8 @@ const MAX_CALLS = 16;
 /** Longest text of an answer, and of a call's arguments, that is kept, in characters. */
 const MAX_THOUGHT = 100_000;
 const MAX_ARGUMENTS = 100_000;
+/** Stands for arguments that did not come: no JSON, so that the call is not made. */
+const CUT = "(cut)";
 
 /** What followers of a run receive of it: nothing that was said. */
 export type RunStepEvent = { event: AuditContent["kind"]; index: number; action?: string; isError?: boolean };
@@ -53,9 +55,11 @@ export function makeIterations(deps: IterationDeps) {
   let best = "";
   let lastObserved = "";
   let count = 0;
+  let cutBy: Extract<Turn, { kind: "answer" }>["cut"];
 
   const take = (turn: Turn): ModelTurn => {
     count += 1;
+    cutBy = turn.kind === "answer" ? turn.cut : undefined;
     if (turn.thought.trim() !== "") best = turn.thought;
     const asked = turn.kind === "intention" ? turn.calls : [];
     for (const call of asked) calls.set(call.id, { ...call, index: count });
@@ -107,6 +111,8 @@ export function makeIterations(deps: IterationDeps) {
     },
     /** Responses of the model so far. */
     count: () => count,
+    /** Why the last answer is not whole; undefined when it is. */
+    cutBy: () => cutBy,
     /** The best output so far: what the model said last, else what it observed last. */
     bestAnswer: () => (best === "" ? lastObserved : best),
   };
@@ -139,9 +145,10 @@ async function askModel(
     options: { cache: false },
   });
   const thought = (outcome.text || (outcome.reasoning ?? "")).slice(0, MAX_THOUGHT).toWellFormed();
-  const { model, logId } = outcome;
+  const { model, logId, finishReason } = outcome;
+  const isCut = finishReason === "length" || finishReason === "content_filter";
   const common = { thought, model, logId, spent: used.spent() };
-  if (outcome.toolCalls.length === 0) return { kind: "answer", ...common };
+  if (outcome.toolCalls.length === 0) return { kind: "answer", ...common, ...(isCut ? { cut: finishReason } : {}) };
   const { areIdsKept, ...reasoned } = toRecordedParts(outcome, { isKnown, most: MAX_CALLS });
   return {
     kind: "intention",
@@ -150,7 +157,8 @@ async function askModel(
       // Ids of our own, where they may be: providers have been seen to give one twice in a conversation.
       id: areIdsKept ? call.id : `call_${index}_${place + 1}`,
       name: call.name.slice(0, 100).toWellFormed(),
-      arguments: call.arguments.slice(0, MAX_ARGUMENTS).toWellFormed(),
+      // No arguments of a call that was cut are not the same as none.
+      arguments: isCut && call.arguments === "" ? CUT : call.arguments.slice(0, MAX_ARGUMENTS).toWellFormed(),
       idempotencyKey: `${runId}-${index}-${place + 1}`,
     })),
     ...reasoned,

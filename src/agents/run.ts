@@ -106,6 +106,8 @@ async function iterate({ deps, run, context, auditLog, iterations, inner, starte
       iterations,
       giveUp: (error) => inner.abort(toSiblingsEnd(error, context)),
     });
+    const cut = iterations.cutBy();
+    if (cut !== undefined) throw new RunStopped(cut);
     return { status: "completed" };
   } catch (error) {
     const closing = toClosing(error, context);

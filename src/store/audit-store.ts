@@ -33,8 +33,15 @@ export type AuditContent =
       spent: AuditSpent;
       runId?: string;
     }
-  /** The model answered without tool calls: the run is completed. */
-  | { kind: "answer"; thought: string; model: string; logId: string; spent: AuditSpent }
+  /** The model answered without tool calls: the run is completed, or stopped where the answer was `cut`. */
+  | {
+      kind: "answer";
+      thought: string;
+      model: string;
+      logId: string;
+      spent: AuditSpent;
+      cut?: "length" | "content_filter";
+    }
   /** The run ended without that. */
   | { kind: "end"; status: "stopped" | "failed" | "cancelled"; reason: string; output: string };
 

@@ -95,6 +95,8 @@ async function walk(on: Walk, list: readonly PlannedStep[]): Promise<Closing | u
   return undefined;
 }
 
+type StepOutcome = StepResult | (Pick<StepResult, "spent" | "finishReason"> & { error: ErrorView });
+
 /** Does a step that has no result yet, and records it. */
 async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepRecord> {
   const { deps, run, context, progress, beganAt, knownSteps } = on;
@@ -105,9 +107,10 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
   const startedAt = earlier?.startedAt ?? new Date();
   const attempts = (earlier?.attempts ?? 0) + 1;
   const attempt = { path, id, type: step.type, attempts, startedAt };
-  let outcome: StepResult | { error: ErrorView };
+  let outcome: StepOutcome;
   try {
-    outcome = await runStep(on, planned);
+    const result = await runStep(on, planned);
+    outcome = result.failure ? { ...result, error: toErrorView(result.failure) } : result;
   } catch (error) {
     if (isCancel(context.signal.reason)) await deps.store.workflowRuns.noteTry(run.tenantId, run._id, attempt);
     context.signal.throwIfAborted();
@@ -138,8 +141,9 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
       : {
           status: "completed",
           output: JSON.stringify(outcome.output ?? null),
-          ...defined({ spent: outcome.spent, startedAt: outcome.startedAt }),
+          ...defined({ startedAt: outcome.startedAt }),
         }),
+    ...defined({ spent: outcome.spent, finishReason: outcome.finishReason }),
   };
   const keep = () => deps.store.workflowRuns.addStep(record);
   // Steps that take no time would fill the store with one tenant's results. What a step did is recorded whether or not the

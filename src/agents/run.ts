@@ -67,6 +67,10 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
       logger,
       execute: (runId, toolSignal) =>
         executeRun(deps, { ...context, recordId: runId, signal: toolSignal, isLastAttempt: true }),
+      notice: async (text) => {
+        const isKnown = auditLog.recorded.some((content) => content.kind === "notice" && content.text === text);
+        if (!isKnown) await auditLog.append({ kind: "notice", text });
+      },
       closeLater: (close) => void closers.push(close),
     });
     const notify = (event: RunStepEvent) => context.step({ ...event, runId: run._id, depth: run.depth });

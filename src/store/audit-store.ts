@@ -42,6 +42,8 @@ export type AuditContent =
       spent: AuditSpent;
       cut?: "length" | "content_filter";
     }
+  /** What a reader of the run should know of how it was set up. */
+  | { kind: "notice"; text: string }
   /** The run ended without that. */
   | { kind: "end"; status: "stopped" | "failed" | "cancelled"; reason: string; output: string };
 

@@ -33,7 +33,8 @@ export type IterationDeps = {
   usage: RunUsage;
   /** Aborts when the run has to end, for whatever reason. */
   signal: AbortSignal;
-  notify(event: RunStepEvent): Promise<void>;
+  /** `known`: how many iterations there are, the next one included. */
+  notify(event: RunStepEvent, known: number): Promise<void>;
   logger: Logger;
 };
 
@@ -90,7 +91,8 @@ export function makeIterations(deps: IterationDeps) {
       await auditLog.append(turn);
       const taken = take(turn);
       const action = taken.calls.map(({ name }) => name).join(", ");
-      await deps.notify({ event: turn.kind, index: count, ...(action === "" ? {} : { action }) });
+      const event = { event: turn.kind, index: count, ...(action === "" ? {} : { action }) };
+      await deps.notify(event, taken.calls.length > 0 ? count + 1 : count);
       return taken;
     },
     async act(callId: string): Promise<string> {
@@ -106,7 +108,7 @@ export function makeIterations(deps: IterationDeps) {
       await auditLog.append(observation);
       takeObservation(observation);
       const { isError } = outcome;
-      await deps.notify({ event: "observation", index: call.index, action: call.name, isError });
+      await deps.notify({ event: "observation", index: call.index, action: call.name, isError }, call.index + 1);
       return outcome.output;
     },
     /** Responses of the model so far. */

@@ -73,7 +73,11 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
       },
       closeLater: (close) => void closers.push(close),
     });
-    const notify = (event: RunStepEvent) => context.step({ ...event, runId: run._id, depth: run.depth });
+    const notify = (event: RunStepEvent, known: number) => {
+      const about = { ...event, runId: run._id, depth: run.depth };
+      // The progress of a job is that of the run that was asked for.
+      return context.step(about, run.depth > 1 ? undefined : { stage: "steps", done: event.index, total: known });
+    };
     const iterations = makeIterations({ run, tools, gateway: deps.gateway, auditLog, usage, signal, logger, notify });
     const running = { deps, run, context, auditLog, usage, iterations, inner, startedAt };
     return await close(running, recordedClosing(auditLog) ?? (await iterate(running)));

@@ -12,7 +12,7 @@ import { EvaluatorBusy } from "./evaluator.ts";
 import { openProgress, type RunProgress } from "./run-progress.ts";
 import type { WorkflowResult } from "./schemas.ts";
 import type { StepResult } from "./steps/step.ts";
-import { kindOf, type PlannedStep, planSteps } from "./steps.ts";
+import { countSteps, kindOf, type PlannedStep, planSteps } from "./steps.ts";
 
 /** How long a run keeps its worker before it lets others have a turn, in ms; a step that has begun is finished. */
 const TURN_MS = 1_000;
@@ -31,6 +31,7 @@ type Walk = {
   progress: RunProgress;
   beganAt: number;
   knownSteps: number;
+  allSteps: number;
 };
 
 /**
@@ -66,7 +67,8 @@ async function walkToEnd(
   };
   try {
     const turn = { beganAt: performance.now(), knownSteps: progress.count() };
-    const closing = await walk({ deps, run, context, progress, ...turn }, planSteps(toDefinition(run).steps));
+    const planned = planSteps(toDefinition(run).steps);
+    const closing = await walk({ deps, run, context, progress, ...turn, allSteps: countSteps(planned) }, planned);
     return await finish(closing ?? { status: "completed" });
   } catch (error) {
     if (error instanceof Rescheduled || error instanceof Suspended) throw error;
@@ -115,7 +117,7 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
     if (isCancel(context.signal.reason)) await deps.store.workflowRuns.noteTry(run.tenantId, run._id, attempt);
     context.signal.throwIfAborted();
     if (error instanceof Suspended) {
-      await context.step({ event: "awaiting_approval", id, path });
+      await context.step({ event: "awaiting_approval", id, path }, progressOf(on, "awaiting_approval"));
       throw error;
     }
     if (error instanceof EvaluatorBusy) throw new Rescheduled(jittered(error.retryAfterMs ?? 0));
@@ -150,7 +152,8 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
   // run's turn comes before it is stopped.
   const recording = context.share(async () => {
     const kept = await keep();
-    if (kept) await context.step({ event: "step", id, path, type: step.type, status: kept.status });
+    const event = { event: "step", id, path, type: step.type };
+    if (kept) await context.step({ ...event, status: kept.status }, progressOf(on, "steps", 1));
     return kept;
   });
   const kept = await recording.catch(async (error: unknown) => {
@@ -160,6 +163,11 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
   if (!kept) throw new Overtaken("This run"); // the next turn reads what is recorded
   progress.add(kept);
   return kept;
+}
+
+/** How far a run is: the steps that have ended, of those that its definition has. */
+function progressOf({ progress, allSteps }: Walk, stage: string, more = 0) {
+  return { stage, done: progress.count() + more, total: allSteps };
 }
 
 function runStep({ deps, run, context, progress }: Walk, planned: PlannedStep): Promise<StepResult> {

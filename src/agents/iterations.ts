@@ -102,8 +102,7 @@ export function makeIterations(deps: IterationDeps) {
       if (!call) throw new TypeError(`a tool call ${callId} was never recorded`);
       const startedAt = new Date().toISOString();
       const used = usage.ofStep();
-      const toolContext = { idempotencyKey: call.idempotencyKey, signal, limit: used.limit, spend: used.add };
-      const outcome = await callTool(deps.tools, call, toolContext, deps.logger);
+      const outcome = await callTool(deps.tools, call, toToolContext(deps, call, used), deps.logger);
       const observation: Observed = { kind: "observation", callId, ...outcome, startedAt, spent: used.spent() };
       await auditLog.append(observation);
       takeObservation(observation);
@@ -120,6 +119,12 @@ export function makeIterations(deps: IterationDeps) {
   };
 }
 
+const toToolContext = (
+  { run, signal }: IterationDeps,
+  { idempotencyKey }: AuditCall,
+  { limit, add: spend }: ReturnType<RunUsage["ofStep"]>,
+) => ({ idempotencyKey, signal, limit, spend, conversationId: run.sessionId });
+
 const isTurn = (content: AuditContent) => content.kind === "intention" || content.kind === "answer";
 
 /** Calls the model once, and gives its response the form in which it is recorded. */
@@ -133,7 +138,14 @@ async function askModel(
   const { model: name, temperature, maxTokens = Number.POSITIVE_INFINITY } = definition;
   const most = Math.min(await usage.tokensLeft(name, messages), maxTokens);
   const used = usage.ofStep();
-  const gatewayCaller: GatewayCaller = { tenantId, keyId: caller.keyId, surface: "agents", signal, limit: used.limit };
+  const gatewayCaller: GatewayCaller = {
+    tenantId,
+    keyId: caller.keyId,
+    surface: "agents",
+    signal,
+    limit: used.limit,
+    conversationId: run.sessionId,
+  };
   const outcome = await complete(deps, gatewayCaller, {
     model: name,
     messages,

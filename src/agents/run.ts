@@ -9,6 +9,7 @@ import {
   stopReasons,
 } from "../store/agent-run-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
+import { inSpan, type SpanStart } from "../tracing.ts";
 import { type AuditLog, openAuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { type Iterations, makeIterations, type RunStepEvent } from "./iterations.ts";
@@ -41,11 +42,30 @@ export async function executeRun(deps: AgentsDeps, context: WorkContext): Promis
   const { tenantId, recordId: runId } = context;
   const { agentRuns } = deps.store;
   const run = await agentRuns.begin(tenantId, runId);
-  if (run) return toResult(await runToEnd(deps, run, context), run);
+  if (run) return toResult(await inSpan(toSpan(run), () => runToEnd(deps, run, context), failureOfRun), run);
   const ended = await agentRuns.get(tenantId, runId);
   if (!ended?.end) throw notFound("run");
   return toResult(ended.end, ended); // an earlier worker ended it, and died before it could report that
 }
+
+/** The span of a run, by OpenTelemetry's names. The calls of models in it have the usage, so that nothing is counted twice. */
+function toSpan({ definition, agentId, agentVersion, sessionId, _id }: AgentRunRecord): SpanStart {
+  const attributes = defined({
+    "gen_ai.operation.name": "invoke_agent",
+    "gen_ai.agent.id": agentId,
+    "gen_ai.agent.name": definition.name,
+    "gen_ai.agent.version": String(agentVersion),
+    "gen_ai.request.model": definition.model,
+    "gen_ai.conversation.id": sessionId,
+    "switchyard.run.id": _id,
+  });
+  return { name: `invoke_agent ${definition.name}`, kind: "INTERNAL", attributes };
+}
+
+const failureOfRun = ({ status, error, reason }: RunEnd) => ({
+  failure: error?.code,
+  attributes: defined({ "switchyard.run.status": status, "switchyard.run.stop_reason": reason }),
+});
 
 async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkContext): Promise<RunEnd> {
   const auditLog = await openAuditLog(deps.store.audit, run);

@@ -85,7 +85,8 @@ describe("Anthropic wire format", () => {
       expect(reasoning.join("")).to.equal("Überlegen: ");
       const usage = { inputTokens: 100, outputTokens: 42, cachedTokens: 60, cacheWriteTokens: 20 };
       expect(answer.usage()).to.deep.equal(usage);
-      expect(parts.filter(({ type }) => type === "end")).to.deep.equal([{ type: "end", finishReason: "tool_calls" }]);
+      const ended = { type: "end", finishReason: "tool_calls", responseId: "msg_1" };
+      expect(parts.filter(({ type }) => type === "end")).to.deep.equal([ended]);
     }
   });
 

@@ -127,6 +127,7 @@ describe("OpenAI wire format", () => {
       toolCalls: [{ id: "c9", name: "find", arguments: '{"a":1}' }],
       finishReason: "tool_calls",
       usage: { inputTokens: 11, outputTokens: 7 },
+      responseId: "chatcmpl-fake",
       model: "m",
     });
     const filtered = await provider.complete(request, { signal: never });

@@ -20,6 +20,8 @@ export type ToolContext = {
   spend(spent: Spent): void;
   /** The same at every attempt of this call. */
   idempotencyKey: string;
+  /** The conversation of the run, for traces. */
+  conversationId?: string | undefined;
   /** Aborts when the run is cancelled or out of time, and when the tool is. */
   signal: AbortSignal;
 };

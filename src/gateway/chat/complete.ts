@@ -6,7 +6,7 @@ import type { GatewayDeps } from "../deps.ts";
 import { type AssistantPart, forProvider, type Message, markReasoning, textOf, withoutReasoning } from "../messages.ts";
 import type { Call, CallEnd, GatewayCaller } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
-import type { CompletionRequest, FinishReason } from "../providers/provider.ts";
+import type { CompletionRequest, CompletionResult, FinishReason } from "../providers/provider.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
 import { withWholeCalls } from "../whole-calls.ts";
@@ -35,10 +35,15 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
   const { model, provider } = share.target;
   const wireRequest = toCompletionRequest(request, model);
   const asked = toAsked(caller, model, wireRequest);
-  const { call, result } = await askModel(deps, share, { ...asked, isStreamed: false }, (call) => {
-    const capped = call.capped(wireRequest);
-    return (context) => readably(capped, (readable) => provider.complete(readable, context));
-  });
+  const { call, result } = await askModel(
+    deps,
+    share,
+    { ...asked, isStreamed: false, describe: (answer: CompletionResult) => answer },
+    (call) => {
+      const capped = call.capped(wireRequest);
+      return (context) => readably(capped, (readable) => provider.complete(readable, context));
+    },
+  );
   reportFallback(caller, share.routing, request);
   const { responseFormat } = wireRequest;
   const { toolCalls, finishReason, providerFinishReason, reasoning, usage } = result;
@@ -80,6 +85,8 @@ export async function readably<T>(
   }
 }
 
+const factsOf = ({ maxTokens, temperature, topP }: CompletionRequest) => ({ maxTokens, temperature, topP });
+
 /** What the record of a chat's call needs to know ahead. */
 export function toAsked(caller: GatewayCaller, model: CataloguedModel, request: CompletionRequest) {
   return {
@@ -87,6 +94,7 @@ export function toAsked(caller: GatewayCaller, model: CataloguedModel, request: 
     kind: "chat" as const,
     inputTokens: () => estimateMessageTokens(request.messages, model),
     toBounds: () => boundChat(model, request),
+    facts: factsOf(request),
   };
 }
 

@@ -4,9 +4,9 @@ import type { GatewayDeps } from "../deps.ts";
 import { markReasoning } from "../messages.ts";
 import type { Call } from "../money/account.ts";
 import type { CallContext, CompletionRequest, StreamPart } from "../providers/provider.ts";
-import type { Permit } from "../resilience/breaker.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
+import type { AttemptPermit } from "../resilience/target.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
 import { keptContent, readably, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
 import { makeFenceFilter } from "./json-fence.ts";
@@ -75,6 +75,7 @@ export async function* streamChat(
     stream ??= await opening.catch(() => undefined); // one that did not open has settled its own record
     await stream?.leave();
     if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
+    stream?.permit.note(() => factsOf(response));
     stream?.permit.leave(failure);
     if (stream !== undefined && failure !== undefined) {
       stream.call.settle({ ...servedOf(deps, stream, response), error: failure });
@@ -107,6 +108,12 @@ function settleWhole(deps: GatewayDeps, stream: OpenStream, response: StreamedRe
   };
 }
 
+/** What a stream has reported of itself. */
+export function factsOf(response: StreamedResponse) {
+  const { finishReason, providerFinishReason } = response.finish() ?? {};
+  return { ...response.about(), usage: response.usage(), finishReason, providerFinishReason };
+}
+
 /** A signal that aborts with the caller's, and when the stream is released before it is complete. */
 function makeUpstream(signal: AbortSignal): { signal: AbortSignal; release(isComplete: boolean): void } {
   const controller = new AbortController();
@@ -126,7 +133,7 @@ type OpenStream = {
   first: StreamPart[];
   rest(): Promise<StreamPart[] | undefined>;
   leave(): Promise<unknown> | undefined;
-  permit: Permit;
+  permit: AttemptPermit;
   call: Call;
   routing: Routing;
   request: CompletionRequest;

@@ -47,6 +47,7 @@ export function makeStreamedResponse() {
   let usage: Usage | undefined;
   let promptUsage: Usage | undefined;
   let finish: Finish | undefined;
+  let about: { responseId?: string | undefined; model?: string | undefined } = {};
   const calls: ToolCall[] = [];
   const reasoned: Reasoned[] = [];
   const takeCall = ({ index, id, name = "", argumentsDelta }: Extract<StreamPart, { type: "tool-call-delta" }>) => {
@@ -65,8 +66,9 @@ export function makeStreamedResponse() {
         if (part.type === "usage") usage = latestUsage(usage, part.usage);
         else if (part.type === "prompt-usage") promptUsage = plausible(part.usage);
         else if (part.type === "end") {
-          const { type: _type, ...ended } = part;
-          finish = ended;
+          const { finishReason, providerFinishReason, responseId, model } = part;
+          finish = defined({ finishReason, providerFinishReason });
+          about = { responseId, model };
         } else if (part.type === "reasoning-item") {
           reasoned.push({ item: part.item, characters: text.text().length, calls: calls.length });
           deltas.push({ ...part, provider });
@@ -88,6 +90,8 @@ export function makeStreamedResponse() {
       return { ...(promptUsage ?? measured), outputTokens };
     },
     finish: () => finish,
+    /** What its provider calls it, and by which model it says to have made it. */
+    about: () => about,
     /** The turn in its order, where it has reasoning that is to come back. */
     parts: (): ProvidedPart[] | undefined =>
       reasoned.length === 0 ? undefined : inOrder(text.text(), calls, reasoned),

@@ -20,6 +20,8 @@ export type GatewayCaller = {
   signal: AbortSignal;
   /** Whom it is made for, as the tenant names them. */
   endUser?: string | undefined;
+  /** The conversation that its calls are parts of, for traces. */
+  conversationId?: string | undefined;
   /** The limit of a run that makes several calls. */
   limit?: CallLimit;
   /** Called, before the first part of an answer, for each setting that a fallback does not take as it is asked for. */

@@ -6,7 +6,7 @@ import { tryParseJson } from "../../try-parse-json.ts";
 import type { ProvidedPart } from "../messages.ts";
 import type { TransportStream } from "../resilience/transport.ts";
 import { streamCut } from "../resilience/transport-errors.ts";
-import type { CallContext, CompletionResult, StreamPart, Usage } from "./provider.ts";
+import type { AnswerNames, CallContext, CompletionResult, StreamPart, Usage } from "./provider.ts";
 import { malformed, withoutKey } from "./wire-errors.ts";
 
 /** An event larger than this is refused, so that a server that never ends its line cannot fill the memory. */
@@ -124,7 +124,7 @@ function startsObject(chunk: Buffer): boolean | undefined {
 
 /** A whole answer as the parts that a stream would have had. */
 function toStreamParts(result: CompletionResult): StreamPart[] {
-  const { text, reasoning, toolCalls, usage, finishReason, providerFinishReason } = result;
+  const { text, reasoning, toolCalls, usage, finishReason, providerFinishReason, responseId, model } = result;
   const calls = toolCalls.map((call) => ({ type: "tool-call" as const, ...call }));
   const turn: readonly ProvidedPart[] = result.parts ?? [
     ...(text === "" ? [] : [{ type: "text" as const, text }]),
@@ -140,7 +140,7 @@ function toStreamParts(result: CompletionResult): StreamPart[] {
     ...(reasoning === undefined ? [] : [{ type: "reasoning-delta" as const, text: reasoning }]),
     ...parts,
     ...(usage === undefined ? [] : [{ type: "usage" as const, usage }]),
-    { type: "end", ...defined({ finishReason, providerFinishReason }) },
+    { type: "end", ...defined({ finishReason, providerFinishReason, responseId, model }) },
   ];
 }
 
@@ -175,6 +175,12 @@ export function makeEvents(reader: EventReader) {
     hasBegun: () => hasBegun,
     failure: () => failure,
   };
+}
+
+/** What the start of an answer says of its names; a server may leave them out. */
+export function readNames({ id, model }: { id?: unknown; model?: unknown }): AnswerNames {
+  const textOf = (name: unknown) => (typeof name === "string" && name !== "" ? name : undefined);
+  return defined({ responseId: textOf(id), model: textOf(model) });
 }
 
 /** The JSON object of an event's data. @throws AppError `provider_failed` for anything else. */

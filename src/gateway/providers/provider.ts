@@ -87,8 +87,12 @@ export type CompletionResult = {
   providerFinishReason?: string;
   /** The provider's own count; when it reported none, the gateway estimates. */
   usage?: Usage;
+  responseId?: string;
   model: string;
 };
+
+/** What a provider calls an answer, and the model that it says to have made it with. */
+export type AnswerNames = { responseId?: string; model?: string };
 
 /** One part of a streamed completion. A complete stream ends with exactly one `end`. */
 export type StreamPart =
@@ -100,7 +104,7 @@ export type StreamPart =
   /** The provider's count of the prompt, ahead of the whole usage: what a stream that breaks off is charged with. */
   | { type: "prompt-usage"; usage: Usage }
   | { type: "usage"; usage: Usage }
-  | { type: "end"; finishReason: FinishReason; providerFinishReason?: string };
+  | ({ type: "end"; finishReason: FinishReason; providerFinishReason?: string } & AnswerNames);
 
 export type EmbeddingRequest = { model: string; input: string[]; dimensions?: number };
 export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputTokens: number }; model: string };
@@ -185,7 +189,7 @@ export type EmbeddingBatches = {
 /** A request in a provider's own wire format, which goes to it as it came. `headers` go with the provider's own. */
 export type RawRequest = { path: string; body: string; headers: Record<string, string> };
 /** What is read of a raw answer, to account for it. */
-export type RawAnswer = { body: string; text: string; finishReason?: FinishReason; usage?: Usage };
+export type RawAnswer = { body: string; text: string; finishReason?: FinishReason; usage?: Usage } & AnswerNames;
 /** Whole events of a raw stream, and what they report. `failure` is an error that they report to the reader themselves. */
 export type RawEvents = { bytes: Buffer; parts: StreamPart[]; failure?: unknown };
 

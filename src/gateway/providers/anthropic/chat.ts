@@ -26,7 +26,7 @@ export function readMessage(message: unknown): CompletionResult | undefined {
 }
 
 function toResult(
-  { content, stop_reason: stopReason, usage, model }: WireMessage,
+  { id, content, stop_reason: stopReason, usage, model }: WireMessage,
   requestedModel: string,
   tools?: readonly ToolDefinition[],
 ): CompletionResult {
@@ -56,6 +56,7 @@ function toResult(
     toolCalls,
     ...ended,
     model: model ?? requestedModel,
+    ...(id ? { responseId: id } : {}),
     ...(parts.some(({ type }) => type === "reasoning") ? { parts } : {}),
     ...(reasoning === "" ? {} : { reasoning }), // empty where the text is withheld
     ...(usage ? { usage: toUsage(usage) } : {}),

@@ -1,3 +1,4 @@
+import { defined } from "../../../defined.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
 import { streamCut } from "../../resilience/transport-errors.ts";
 import { makeEvents } from "../event-stream.ts";
@@ -22,8 +23,8 @@ export function makeForwarding(client: Client): Forwarding {
 function toAbout(body: string): Omit<RawAnswer, "body"> {
   const result = readMessage(tryParseJson(body));
   if (result === undefined) return { text: "" };
-  const { text, finishReason, usage } = result;
-  return { text, finishReason, ...(usage ? { usage } : {}) };
+  const { text, finishReason, usage, responseId, model } = result;
+  return { text, ...defined({ finishReason, usage, responseId, model }) };
 }
 
 /** Gives on whole events alone, so that a stream that breaks off can still end with an event. */

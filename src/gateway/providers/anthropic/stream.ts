@@ -1,6 +1,6 @@
-import { type EventReader, parseEvent } from "../event-stream.ts";
+import { type EventReader, parseEvent, readNames } from "../event-stream.ts";
 import { type Finish, finishOf, readFinish } from "../finish-reasons.ts";
-import type { StreamPart, ToolDefinition } from "../provider.ts";
+import type { AnswerNames, StreamPart, ToolDefinition } from "../provider.ts";
 import { makeCallReader } from "../tool-calls.ts";
 import { endedInError, fromReportedError } from "../wire-errors.ts";
 import { toUsage } from "./chat.ts";
@@ -13,13 +13,14 @@ export function makeMessageReader(tools?: readonly ToolDefinition[]): EventReade
   const inputs = new Map<number, unknown>();
   const reasoning = makeReasoningReader();
   let finish: Finish | undefined;
+  let names: AnswerNames = {};
   let isDone = false;
   let usage: WireUsage = {};
   let hasPromptUsage = false;
   const end = (): StreamPart[] => {
     const parts: StreamPart[] = [];
     calls.endAll(parts, finish?.finishReason === "length");
-    return [...parts, { type: "end", ...finishOf(finish, calls.count() > 0) }];
+    return [...parts, { type: "end", ...finishOf(finish, calls.count() > 0), ...names }];
   };
   /** The prompt's usage comes with the first content: alone it would make a stream that has not begun look begun. */
   const addPromptUsage = (parts: StreamPart[]) => {
@@ -56,8 +57,10 @@ export function makeMessageReader(tools?: readonly ToolDefinition[]): EventReade
     read: (data, parts, name) => {
       const event: WireEvent = parseEvent(data); // the shape is checked field by field
       if (event.type === "error" || name === "error" || event.error) throw fromReportedError(event.error ?? event);
-      if (event.type === "message_start") usage = { ...event.message?.usage };
-      else if (event.type === "message_delta") {
+      if (event.type === "message_start") {
+        usage = { ...event.message?.usage };
+        names = readNames(event.message ?? {});
+      } else if (event.type === "message_delta") {
         usage = { ...usage, ...withoutNulls(event.usage) };
         if (typeof usage.output_tokens === "number" && typeof usage.input_tokens === "number")
           parts.push({ type: "usage", usage: toUsage(usage) });

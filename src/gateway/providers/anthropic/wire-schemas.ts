@@ -30,6 +30,7 @@ const otherBlock = z
 
 export const wireMessage = z.object({
   content: z.array(z.union([textBlock, thinkingBlock, redactedBlock, toolUseBlock, otherBlock])),
+  id: z.string().nullish().catch(undefined),
   model: z.string().nullish(),
   stop_reason: z.string().nullish(),
   usage: usage.nullish().catch(undefined),
@@ -44,7 +45,7 @@ export type WireUsage = { [Field in keyof z.infer<typeof usage>]?: z.infer<typeo
 export type WireEvent = {
   type?: string;
   index?: number;
-  message?: { usage?: WireUsage | null };
+  message?: { id?: unknown; model?: unknown; usage?: WireUsage | null };
   content_block?: {
     type?: string;
     id?: string;

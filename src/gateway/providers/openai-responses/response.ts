@@ -60,6 +60,7 @@ function toResult(response: WireResponse, requestedModel: string, tools?: readon
     parts: parts.some(({ type }) => type === "reasoning") ? parts : undefined,
     ...ended,
     usage: response.usage ? toUsage(response.usage, response.service_tier) : undefined,
+    responseId: response.id || undefined,
     model: response.model ?? requestedModel,
   });
 }

@@ -51,6 +51,7 @@ const outputItem = z.union([
 export const wireResponse = z.object({
   status: z.string().nullish(),
   output: z.array(outputItem),
+  id: z.string().nullish().catch(undefined),
   model: z.string().nullish(),
   usage: usage.nullish().catch(undefined),
   service_tier: z.string().nullish(),

@@ -1,4 +1,4 @@
-import { type EventReader, parseEvent } from "../event-stream.ts";
+import { type EventReader, parseEvent, readNames } from "../event-stream.ts";
 import type { StreamPart, ToolDefinition } from "../provider.ts";
 import { makeCallReader } from "../tool-calls.ts";
 import { endedInError, fromReportedError, malformed } from "../wire-errors.ts";
@@ -15,7 +15,7 @@ export function makeResponseReader(tools?: readonly ToolDefinition[]): EventRead
     if (finish === "error") throw endedInError({}, last?.error);
     const parts: StreamPart[] = [];
     calls.endAll(parts, finish.finishReason === "length");
-    return [...parts, { type: "end", ...finish }];
+    return [...parts, { type: "end", ...finish, ...readNames(last ?? {}) }];
   };
   const readLast = (event: WireEvent, parts: StreamPart[]) => {
     const parsed = endedResponse.safeParse(event.response);

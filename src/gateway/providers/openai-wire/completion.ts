@@ -33,7 +33,7 @@ export function measureWireChat(begun: unknown): Served | undefined {
 }
 
 function toResult(
-  { choices, usage, model, service_tier: tier }: WireCompletion,
+  { choices, usage, id, model, service_tier: tier }: WireCompletion,
   requestedModel: string,
   tools?: readonly ToolDefinition[],
 ): CompletionResult {
@@ -57,6 +57,7 @@ function toResult(
     parts: items.length > 0 ? toTurn(text, toolCalls, items) : undefined,
     ...ended,
     usage: fromWireUsage(usage, tier),
+    responseId: id || undefined,
     model: model ?? requestedModel,
   });
 }

@@ -34,6 +34,7 @@ const choice = z.object({
 
 export const wireCompletion = z.object({
   choices: z.tuple([choice]).rest(choice),
+  id: z.string().nullish().catch(undefined),
   model: z.string().nullish(),
   usage: z.unknown().optional(),
   service_tier: z.string().nullish(),
@@ -57,6 +58,8 @@ export const startedEmbeddings = z.object({
 
 /** One event of a streamed completion. It is checked by hand as it is read, because there is one for every token. */
 export type WireChunk = {
+  id?: unknown;
+  model?: unknown;
   choices?: {
     index?: number;
     delta?: WireDelta | null;

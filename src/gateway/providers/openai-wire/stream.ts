@@ -1,6 +1,6 @@
-import { type EventReader, parseEvent } from "../event-stream.ts";
+import { type EventReader, parseEvent, readNames } from "../event-stream.ts";
 import { type Finish, finishOf, readFinish } from "../finish-reasons.ts";
-import type { StreamPart, ToolDefinition } from "../provider.ts";
+import type { AnswerNames, StreamPart, ToolDefinition } from "../provider.ts";
 import { readReported } from "../reported-errors.ts";
 import { type CallReader, makeCallReader } from "../tool-calls.ts";
 import { endedInError, fromReportedError, malformed } from "../wire-errors.ts";
@@ -17,10 +17,11 @@ export function makeChunkReader(tools?: readonly ToolDefinition[]): EventReader 
   let finish: Finish | undefined;
   let isDone = false;
   let hasText = false;
+  let names: AnswerNames | undefined;
   const end = (): StreamPart[] => {
     const parts: StreamPart[] = [];
     calls.endAll(parts, finish?.finishReason === "length");
-    return [...parts, { type: "end", ...finishOf(finish, calls.count() > 0) }];
+    return [...parts, { type: "end", ...finishOf(finish, calls.count() > 0), ...names }];
   };
   const readChoice = (
     { delta, finish_reason: reason, error }: NonNullable<WireChunk["choices"]>[number],
@@ -46,6 +47,7 @@ export function makeChunkReader(tools?: readonly ToolDefinition[]): EventReader 
       }
       const chunk: WireChunk = parseEvent(data); // the shape is checked field by field below
       if (chunk.error) throw fromReportedError(chunk.error);
+      names ??= readNames(chunk);
       if (name === "error" || (chunk.choices === undefined && readReported(chunk))) throw fromReportedError(chunk);
       const usage = fromWireUsage(chunk.usage, chunk.service_tier);
       if (usage !== undefined) parts.push({ type: "usage", usage });

@@ -101,6 +101,18 @@ describe("an answer that is not whole", function () {
     });
   }
 
+  it("is told to a caller who waits for the run", async () => {
+    harness.model.play(() => ({ text: "half", finish: "length" }));
+    const workflowId = await harness.create([step()]);
+    const headers = { prefer: "wait=10" };
+    const ran = await harness.member.post(`/workflows/${workflowId}/execute`, {}, { headers });
+    expect([ran.status, ran.at("error.code"), ran.at("error.details.finishReason")], ran.text).to.deep.equal([
+      502,
+      "answer_incomplete",
+      "length",
+    ]);
+  });
+
   it("fails a step whose provider breaks off in the middle, unless it says that it takes that", async () => {
     const { model, run } = harness;
     model.play(() => ({ text: "half an ans", finish: "error" }));

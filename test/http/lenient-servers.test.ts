@@ -520,6 +520,41 @@ describe("a lenient server", () => {
     }
   });
 
+  it("whose messages go as they came is understood, too", async () => {
+    const headers = { authorization: `Bearer ${test.keys.member}`, "content-type": "application/json" };
+    const ask = (stream: boolean) => {
+      const body = JSON.stringify({
+        model: "msg/m",
+        max_tokens: 100,
+        messages: [{ role: "user", content: "go" }],
+        stream,
+      });
+      return fetch(`${test.url}/v1/messages`, { method: "POST", headers, body });
+    };
+    const blocks = [
+      { type: "text", text: "whole" },
+      { type: "tool_use", id: "toolu_1", name: "lookup", input: { q: "a" } },
+    ];
+    const answer = messageAnswer(blocks, "tool_use");
+    upstream.answer(() => answer.json);
+    const events = (await (await ask(true)).text()).split("\n\n").map((event) => event.split("data: ")[1] ?? "{}");
+    const deltas = events.flatMap((data) =>
+      JSON.parse(data).type === "content_block_delta" ? [JSON.parse(data).delta] : [],
+    );
+    expect(deltas).to.deep.equal([
+      { type: "text_delta", text: "whole" },
+      { type: "input_json_delta", partial_json: a },
+    ]);
+    expect(JSON.parse(events.at(-2) ?? "").type).to.equal("message_stop");
+    const failed = everywhere({ type: "error", error: { type: "invalid_request_error", message: "too long" } });
+    for (const stream of [false, true]) {
+      upstream.answer(() => failed.json);
+      const refused = await ask(stream);
+      const { error } = (await refused.json()) as { error: { details: { provider: string } } };
+      expect([refused.status, error.details.provider], String(stream)).to.deep.equal([400, "too long"]);
+    }
+  });
+
   it("is told what a cut call of an earlier turn was", async () => {
     const cut = { id: "call_a", type: "function", function: { name: "lookup", arguments: '{"q": "a' } };
     const messages = [

@@ -139,7 +139,14 @@ export const workflowRoutes = [
       200: { description: "How the run ended", body: workflowResultSchema },
       202: { description: "The run has started", body: acceptedSchema },
     },
-    errors: [...modelCallErrors, "webhook_failed", "source_refused", "source_unreachable", "wrong_state"],
+    errors: [
+      ...modelCallErrors,
+      "answer_incomplete",
+      "webhook_failed",
+      "source_refused",
+      "source_unreachable",
+      "wrong_state",
+    ],
     example: { input: { complaint: "The pump is louder than the old one." } },
     handler(input) {
       const { params: path, body, caller, platform } = input;

@@ -192,6 +192,7 @@ export const runViewSchema = z.object({
   history: historySchema.optional(),
   context: z.record(z.string(), z.unknown()).optional(),
   steps: z.array(stepSchema),
+  notices: z.array(z.string()).optional().describe("What the run had to do without, as tools that cannot be used"),
   finalOutput: z.string(),
   error: errorViewSchema.optional(),
   integrity: z.object({

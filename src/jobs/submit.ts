@@ -24,6 +24,8 @@ export type Submission = {
   /** The subject and the key of the caller. */
   startedBy?: string;
   keyId?: string;
+  /** How many steps it has, where that is known ahead. */
+  steps?: number;
   isInteractive: boolean;
 };
 
@@ -74,14 +76,14 @@ export type SubmitDeps = {
 export async function submitJob(
   deps: SubmitDeps,
   queue: QueueDefinition,
-  { tenantId, jobId = newId("job"), ids, subject, isInteractive, ...shown }: Submission,
+  { tenantId, jobId = newId("job"), ids, subject, isInteractive, steps = 0, ...shown }: Submission,
 ): Promise<JobRecord> {
   const payload = queue.payload.parse({ v: 1, jobId, tenantId, ...ids }) as Record<string, unknown>; // a strict object of ids
   const record: JobRecord = {
     ...newRecord(queue, { tenantId, jobId, subject, ...shown }),
     payload,
     status: "queued",
-    progress: { stage: "queued", done: 0, total: 0 },
+    progress: { stage: "queued", done: 0, total: steps },
     isInteractive,
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),

@@ -86,6 +86,7 @@ const stepRunSchema = z.object({
   attempts: z.number().int(),
   output: z.unknown().optional(),
   error: errorViewSchema.optional(),
+  finishReason: z.string().optional().describe("How the model's answer ended, of an `ai_completion`"),
   tokensUsed: z.number().int().optional(),
   costUsd: z.number().optional(),
 });

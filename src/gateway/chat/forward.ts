@@ -13,6 +13,7 @@ import { providerFault } from "../resilience/transport-errors.ts";
 import { keptContent, toCompletionRequest } from "./complete.ts";
 import type { Plan } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
+import { factsOf } from "./stream.ts";
 import { makeStreamedResponse } from "./streamed-response.ts";
 
 /** A request that goes to its model's provider as it came. */
@@ -50,10 +51,15 @@ const forwardingOf = ({ providers }: GatewayDeps, { reach, provider }: Catalogue
 function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
   return askForwarded(deps, caller, chat, async (share) => {
     const { about, wire, toEnd } = toCounted(deps, caller, chat);
-    const { call, result } = await askModel(deps, share, { ...about, isStreamed: false }, (call) => {
-      call.capped(wire);
-      return (context) => requireForwarding(deps, chat.model).send(chat.raw, context);
-    });
+    const { call, result } = await askModel(
+      deps,
+      share,
+      { ...about, isStreamed: false, describe: (answer: RawAnswer) => answer },
+      (call) => {
+        call.capped(wire);
+        return (context) => requireForwarding(deps, chat.model).send(chat.raw, context);
+      },
+    );
     const { usage, finishReason, text } = result;
     call.settle({ usage, ...(finishReason && { finishReason }), ...toEnd(text) });
     return result;
@@ -81,7 +87,7 @@ async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: Fo
   try {
     for (let next: RawEvents | undefined = first; next !== undefined; next = await nextOf(iterator)) {
       response.take(next.parts, chat.model.provider);
-      if (response.finishReason() !== undefined) failure = undefined;
+      if (response.finish() !== undefined) failure = undefined;
       yield next.bytes;
       if (next.failure === undefined) continue;
       failure = next.failure; // its reader has it
@@ -92,9 +98,10 @@ async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: Fo
     throw error;
   } finally {
     await iterator.return?.();
+    permit.note(() => factsOf(response));
     permit.leave(failure);
     const end = toEnd(response.content().text);
-    const finishReason = response.finishReason();
+    const finishReason = response.finish()?.finishReason;
     call.settle({
       ...end,
       usage: response.usage(),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { AppError } from "../../errors.ts";
 import type { Spent } from "../../runs.ts";
 import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
 import type { WorkflowsDeps } from "../deps.ts";
@@ -42,8 +43,17 @@ export type StepWork<S> = {
   signal: AbortSignal;
 };
 
-/** `startedAt`: when the step began, where that was at an earlier attempt. */
-export type StepResult = { output: unknown; spent?: Spent; startedAt?: Date };
+/**
+ * `startedAt`: when the step began, where that was at an earlier attempt. `finishReason`: how a model's answer ended.
+ * `failure`: the step has failed for good, although it has an output.
+ */
+export type StepResult = {
+  output: unknown;
+  spent?: Spent;
+  startedAt?: Date;
+  finishReason?: string;
+  failure?: AppError;
+};
 
 /** What a step's output means for the run: an early end, or the branch to walk through. */
 export type StepEffect = { end?: "rejected" | "expired"; branch?: string };

@@ -11,12 +11,14 @@ import {
   ingestResultSchema,
   queryBodySchema,
   queryOutcomeSchema,
+  withOneSource,
+} from "../../src/rag/schemas.ts";
+import {
   ragSettingsBodySchema,
   ragSettingsSchema,
   reindexFields,
   reindexResultSchema,
-  withOneSource,
-} from "../../src/rag/schemas.ts";
+} from "../../src/rag/settings-schemas.ts";
 import { shownStates } from "../../src/store/document-state.ts";
 import { listOf, listQuery, totalHeader } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";
@@ -184,7 +186,7 @@ export const ragRoutes = [
         body: named("QueryResponse", queryOutcomeSchema),
       },
     },
-    errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable"],
+    errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable", "not_found"],
     example: { query: "When is the pump bled?", topK: 5 },
     result: ({ body, caller, platform, signal }) => platform.rag.query(caller, body, signal),
   }),

@@ -91,7 +91,7 @@ export const workflowRoutes = [
     body: workflowBodySchema,
     example,
     responses: { 201: { description: "The workflow", body: workflowViewSchema } },
-    errors: ["unknown_model", "source_refused", "quota_exceeded", "wrong_state"],
+    errors: ["unknown_model", "source_refused", "quota_exceeded", "wrong_state", "not_found"],
     result: ({ body, caller, platform }) => platform.workflows.create(caller, body),
   }),
   routes.get("/workflows", {

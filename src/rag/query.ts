@@ -31,7 +31,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
   const findHits = makeFindHits(deps);
   return async (caller, input) => {
     const { tenantId, signal } = caller;
-    const { query, mode, topK, expand, rerank } = input;
+    const { query, mode, topK, minScore = 0, expand, rerank } = input;
     const embed = queryVectors.forQuery(caller, query);
     const spaces = await queryVectors.lastInUse(tenantId);
     const { hits, headers, warnings } = await findHits(caller, input, {
@@ -49,7 +49,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
       },
     });
     const ranked = rerank && (await rerankHits(deps, caller, { query, wish: rerank, hits, headers }));
-    const shown = (ranked?.hits ?? hits).slice(0, topK);
+    const shown = (ranked?.hits ?? hits).filter(({ score }) => score >= minScore).slice(0, topK);
     const passages =
       expand === undefined
         ? shown.map((hit) => ({ hit, chunks: [hit] }))

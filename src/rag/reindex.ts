@@ -12,7 +12,7 @@ import type { RagDeps } from "./deps.ts";
 import { endsJob } from "./index-document.ts";
 import { moveDocument } from "./move-document.ts";
 import { moveByBatches } from "./reindex-batches.ts";
-import type { ReindexResult } from "./schemas.ts";
+import type { ReindexResult } from "./settings-schemas.ts";
 
 const DOCUMENTS_AT_ONCE = 4;
 const PAGE = 50;

@@ -2,11 +2,11 @@ import { z } from "zod";
 import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { limiting } from "../limiting.ts";
 import { shownStates } from "../store/document-state.ts";
-import { reindexModes } from "../store/reindex-store.ts";
 import { tryParseJson } from "../try-parse-json.ts";
 import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
-import { type AttributeFilter, rangeSchema } from "./metadata-filter.ts";
+import { type AttributeFilter, attributeFilterSchema, rangeSchema } from "./metadata-filter.ts";
 
 /** The readable document types. */
 export const sourceTypes = ["pdf", "docx", "html", "markdown", "text"] as const;
@@ -50,9 +50,11 @@ export function withOneSource<S extends z.ZodType>(form: "json" | "multipart", s
   }, schema);
 }
 
-const collection = collectionNameSchema
-  .optional()
-  .describe("The collection that it belongs to; default: `default`, or the only one that the key may use");
+const collection = limiting(
+  collectionNameSchema
+    .optional()
+    .describe("The collection that it belongs to; default: `default`, or the only one that the key may use"),
+);
 const keeping = {
   documentId: idSchema("document")
     .optional()
@@ -63,11 +65,13 @@ const keeping = {
     .max(200)
     .optional()
     .describe("Your own id, unique in the collection: a document that has it already is replaced as by `documentId`"),
-  expiresAt: z.iso
-    .datetime({ offset: true })
-    .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
-    .optional()
-    .describe("From then on no query sees the document, and it is deleted"),
+  expiresAt: limiting(
+    z.iso
+      .datetime({ offset: true })
+      .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
+      .optional()
+      .describe("From then on no query sees the document, and it is deleted"),
+  ),
 };
 const refreshEveryHours = z
   .int()
@@ -105,7 +109,7 @@ export const fileFieldsSchema = z.object({
 export const documentChangeSchema = z.object({
   title: title.optional(),
   metadata: metadataSchema.optional().describe("In the place of what there is"),
-  expiresAt: keeping.expiresAt.nullable().describe("null: it does not expire"),
+  expiresAt: limiting(keeping.expiresAt.nullable().describe("null: it does not expire")),
   refreshEveryHours: refreshEveryHours
     .nullable()
     .describe("Of a document of a URL; null: it is not read again by itself"),
@@ -168,58 +172,6 @@ export const documentViewSchema = z.object({
 });
 export type DocumentView = z.output<typeof documentViewSchema>;
 
-/** The body of `PUT /rag/settings`. */
-export const ragSettingsBodySchema = z.object({
-  embeddingModel: z
-    .string()
-    .min(1)
-    .max(200)
-    .nullable()
-    .describe("Any embedding model of `GET /ai/models?type=embedding` that you can call; null: the platform's"),
-});
-export type RagSettingsBody = z.output<typeof ragSettingsBodySchema>;
-
-export const ragSettingsSchema = z.object({
-  embeddingModel: z.string().describe("The model that embeds documents from now on"),
-  models: z
-    .array(
-      z.object({
-        model: z.string(),
-        dimensions: z.int(),
-        documents: z.int().describe("Documents that it embedded"),
-        isPresent: z.boolean().describe("Whether it is the model that embeds documents now"),
-      }),
-    )
-    .describe("The models that embedded the documents that are there; a query searches up to 4 of them by meaning"),
-  reindex: z
-    .object({ jobId: idSchema("job"), model: z.string(), mode: z.enum(reindexModes), moved: z.int() })
-    .optional()
-    .describe("The job that moves documents to a model, while there is one"),
-});
-
-/** What `POST /rag/reindex` may say. */
-export const reindexFields = {
-  mode: z
-    .enum(reindexModes)
-    .default("batch")
-    .describe(
-      "`batch`: through batches of the model's provider, at half the price and within a day, where it has some; `now`: at once",
-    ),
-};
-
-export const reindexResultSchema = z.object({
-  model: z.string(),
-  moved: z
-    .int()
-    .describe(
-      "Documents that were moved to the model; those that a worker moved just before it died may not be counted",
-    ),
-  left: z.int().describe("Documents that other models still serve, since they were being ingested meanwhile"),
-  batched: z.int().optional().describe("How many of `moved` were embedded by batches, at half the price"),
-});
-export type ReindexResult = z.output<typeof reindexResultSchema>;
-export type RagSettings = z.output<typeof ragSettingsSchema>;
-
 /** Where in its document a chunk is. */
 export const chunkPlaceFields = {
   page: z.int().optional().describe("From 1, of documents with pages"),
@@ -259,17 +211,27 @@ export const rerankReportSchema = z.object({
 });
 export type RerankReport = z.output<typeof rerankReportSchema>;
 
+/** Whether a filter has the form of OpenAI's vector stores, which means something else here. */
+const isAttributeFilter = (value: unknown) => attributeFilterSchema.safeParse(value).success;
+
 /** The body of `POST /rag/query`. */
 export const queryBodySchema = z.object({
   query: z.string().trim().min(1).max(8_192),
   topK: z.number().int().min(1).max(MAX_TOP_K).default(10),
-  collection: collectionChoiceSchema.optional(),
-  documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
-  filter: withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, filterValue))
-    .optional()
-    .describe(
-      "Documents whose metadata have each of these values, one of a list, or one in a range of numbers or dates",
-    ),
+  collection: limiting(collectionChoiceSchema.optional(), { also: ["collectionName"] }),
+  documentIds: limiting(z.array(idSchema("document")).min(1).max(1_000).optional()),
+  filter: limiting(
+    withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, filterValue))
+      .optional()
+      .describe(
+        "Documents whose metadata have each of these values, one of a list, or one in a range of numbers or dates",
+      ),
+    { unlike: ["metadata", "where"], isOther: isAttributeFilter },
+  ),
+  minScore: limiting(z.number().min(0).max(1).optional().describe("Leaves out results of a lower `score`"), {
+    also: ["scoreThreshold", "score_min"],
+    unlike: ["minSimilarity", "similarityThreshold", "threshold"],
+  }),
   mode: z.enum(queryModes).default("hybrid"),
   expand: expandSchema.optional(),
   rerank: rerankSchema.optional(),

@@ -3,7 +3,7 @@ import type { ReindexRecord } from "../store/reindex-store.ts";
 import { readSpaceKey, toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 import { MAX_SPACES } from "./embed-query.ts";
-import type { RagSettings, RagSettingsBody } from "./schemas.ts";
+import type { RagSettings, RagSettingsBody } from "./settings-schemas.ts";
 
 type SettingsDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels">;
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { limiting } from "../limiting.ts";
 import { publishSchema } from "../published-tools.ts";
 import { approvalStates } from "../store/approval-store.ts";
 import { workflowRunEnds } from "../store/workflow-run-store.ts";
@@ -18,11 +19,13 @@ export const workflowBodySchema = z.object({
   name: z.string().trim().min(1).max(200),
   description: z.string().trim().max(2_000).optional(),
   steps: stepsSchema,
-  inputSchema: z
-    .record(z.string(), z.unknown())
-    .refine((value) => JSON.stringify(value).length <= 32_000, "is longer than 32000 characters as JSON")
-    .optional()
-    .describe("JSON Schema that the input of a run must fit"),
+  inputSchema: limiting(
+    z
+      .record(z.string(), z.unknown())
+      .refine((value) => JSON.stringify(value).length <= 32_000, "is longer than 32000 characters as JSON")
+      .optional()
+      .describe("JSON Schema that the input of a run must fit"),
+  ),
   publish: publishSchema.optional(),
 });
 export type WorkflowBody = z.output<typeof workflowBodySchema>;

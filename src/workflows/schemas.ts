@@ -77,6 +77,7 @@ export function withNamedInput<S extends z.ZodObject>(schema: S) {
   }, schema);
 }
 
+const decisionSchema = z.enum(["approved", "rejected"]);
 const approverSchema = z.enum(["owner", "admin"]);
 
 const stepRunSchema = z.object({
@@ -150,7 +151,9 @@ export const approvalViewSchema = z.object({
   status: z.enum(approvalStates),
   createdAt: z.iso.datetime(),
   expiresAt: z.iso.datetime(),
+  decision: decisionSchema.optional().describe("Once somebody has decided"),
   decidedBy: z.string().optional(),
+  decided_by: z.string().optional().describe("The same as `decidedBy`"),
   decidedAt: z.iso.datetime().optional(),
   comment: z.string().optional(),
 });
@@ -165,7 +168,7 @@ export type ApprovalDetail = z.output<typeof approvalDetailSchema>;
 
 /** The body of a decision. A `decided_by` in it is ignored: the key says who decides. */
 export const decisionBodySchema = z.object({
-  decision: z.enum(["approved", "rejected"]),
+  decision: decisionSchema,
   comment: z.string().max(4_000).optional(),
 });
 export type DecisionInput = z.output<typeof decisionBodySchema>;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Config } from "../src/config.ts";
+import { defined } from "../src/defined.ts";
 import { AppError } from "../src/errors.ts";
 import type { ApiContext } from "./context.ts";
 import { hasBody, type JsonLimit, mediaType, readJsonBody } from "./middleware/body.ts";
@@ -27,7 +28,10 @@ export type InputReader = ReturnType<typeof makeInputReader>;
  * body further than the route does.
  */
 export function makeInputReader(limits: Config["limits"], route: AnyRoute, { reserveForBody }: BodyBudget) {
-  const routeLimit = bodyLimits(limits)[route.bodyLimit ?? "json"];
+  const routeLimit = {
+    ...bodyLimits(limits)[route.bodyLimit ?? "json"],
+    ...defined({ keepsDigits: route.keepsDigits }),
+  };
   const querySchema = route.query ?? z.object({});
 
   return async function readInput(ctx: ApiContext, maxBytes: number): Promise<Input> {

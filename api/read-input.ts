@@ -2,12 +2,12 @@ import { z } from "zod";
 import type { Config } from "../src/config.ts";
 import { defined } from "../src/defined.ts";
 import { AppError } from "../src/errors.ts";
+import { toPlainWords, toSentence } from "../src/plain-words.ts";
 import type { ApiContext } from "./context.ts";
 import { hasBody, type JsonLimit, mediaType, readJsonBody } from "./middleware/body.ts";
 import type { BodyBudget } from "./middleware/body-budget.ts";
 import { readMultipartBody } from "./middleware/multipart.ts";
-import { toPlainWords } from "./middleware/plain-words.ts";
-import { formatPath, parseInput, type ReadInput, readInput as readPart, toSentence } from "./middleware/validate.ts";
+import { formatPath, parseInput, type ReadInput, readInput as readPart } from "./middleware/validate.ts";
 import type { AnyRoute, BodyLimit, HandlerInput } from "./route.ts";
 
 /** Largest body of a tool call, in bytes: a text of 200,000 characters fits, each of them escaped. */

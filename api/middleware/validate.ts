@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { AppError } from "../../src/errors.ts";
 import { readingOf } from "../../src/limiting.ts";
 import { isSameName } from "../../src/near-names.ts";
-import { toPlainWords, toUnknownWords } from "./plain-words.ts";
+import { toPlainWords, toSentence, toUnknownWords } from "../../src/plain-words.ts";
 import { withPresentFields } from "./present-fields.ts";
 import { defOf, findUnknown, opennessOf } from "./unknown-fields.ts";
 
@@ -90,12 +90,6 @@ function toValidationError(flat: readonly Problem[], where: InputPlace): AppErro
   const param = first === undefined || first.path === "" ? where : first.path;
   const message = first === undefined ? "The request is not valid." : toSentence(param, first.message);
   return new AppError("invalid_request", message, { param, details });
-}
-
-/** "messages is missing." for a problem that continues the field's name; "key: …" for one that is a sentence itself. */
-export function toSentence(param: string, problem: string): string {
-  const end = problem.endsWith("?") ? "" : ".";
-  return /^(is|must|has) /.test(problem) ? `${param} ${problem}${end}` : `${param}: ${problem}`;
 }
 
 function shorten(text: string): string {

@@ -29,8 +29,11 @@ const nameTypes: readonly [RegExp, SourceType][] = [
  */
 export async function parseSource(source: RawSource): Promise<ParsedDocument> {
   const parsed = await parseByType(source);
-  if (!parsed.sections.some(({ text }) => /\S/.test(text))) throw unreadable("There is no text in it.");
-  return parsed;
+  if (parsed.sections.some(({ text }) => /\S/.test(text))) return parsed;
+  if (parsed.type !== "pdf") throw unreadable("There is no text in it.");
+  throw unreadable(
+    "There is no text in the PDF: its pages may be scans. Let a program recognize their text (OCR) first.",
+  );
 }
 
 async function parseByType(source: RawSource): Promise<ParsedDocument> {
@@ -74,7 +77,17 @@ function declaredType({ type }: RawSource): string {
   return type?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
+/** Kinds of files that people send, and what to send in their place. */
+const otherKinds: readonly [mime: RegExp, advice: string][] = [
+  [/spreadsheet|excel/, "A spreadsheet is not read. Send its tables as CSV, HTML or Markdown."],
+  [/presentation|powerpoint/, "A presentation is not read. Send it as PDF."],
+  [/x-cfb/, "A file of old Office programs is not read. Send a text as DOCX or PDF, tables as CSV."],
+  [/opendocument\.text|rtf/, "A document of this format is not read. Send it as DOCX or PDF."],
+];
+
 function notReadable(mime: string): AppError {
+  const known = otherKinds.find(([kind]) => kind.test(mime))?.[1];
+  if (known) return unreadable(known);
   return unreadable(`A file of type ${mime} is not a known kind of document.`);
 }
 

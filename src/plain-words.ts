@@ -1,6 +1,5 @@
 import type { z } from "zod";
-import { nearestName } from "../../src/near-names.ts";
-import { defOf } from "./unknown-fields.ts";
+import { nearestName } from "./near-names.ts";
 
 type RawIssue = Parameters<z.core.$ZodErrorMap>[0];
 
@@ -44,7 +43,7 @@ export function toPlainWords(issue: RawIssue): string {
     case "invalid_format":
       return forms[issue.format] ?? "has the wrong form";
     case "unrecognized_keys":
-      return toUnknownWords(issue.keys, Object.keys(issue.inst ? (defOf(issue.inst as z.ZodType).shape ?? {}) : {}));
+      return toUnknownWords(issue.keys, fieldsOf(issue.inst));
     case "invalid_key":
       return "is not a name that is allowed here";
     default:
@@ -64,6 +63,18 @@ export function toUnknownWords(names: readonly string[], known: readonly string[
     meant.length > 0 ? `; did you mean ${meant.join(", ")}?` : `; it may have ${listed(known, MAX_LISTED).join(", ")}`;
   const fields = `must not have the ${names.length === 1 ? "field" : "fields"} ${listed(names, MAX_LISTED).join(", ")}`;
   return known.length === 0 ? fields : `${fields}${hint}`;
+}
+
+/** The names that an object schema has. */
+function fieldsOf(schema: unknown): string[] {
+  const { shape } = Object(Object(Object(schema)._zod).def);
+  return Object.keys(Object(shape));
+}
+
+/** "messages is missing." for a problem that continues the field's name; "key: …" for one that is a sentence itself. */
+export function toSentence(param: string, problem: string): string {
+  const end = problem.endsWith("?") ? "" : ".";
+  return /^(is|must|has) /.test(problem) ? `${param} ${problem}${end}` : `${param}: ${problem}`;
 }
 
 /** Whether the field is absent: for a discriminated union, the field that discriminates. */

@@ -79,16 +79,16 @@ function declaredType({ type }: RawSource): string {
 
 /** Kinds of files that people send, and what to send in their place. */
 const otherKinds: readonly [mime: RegExp, advice: string][] = [
-  [/spreadsheet|excel/, "A spreadsheet is not read. Send its tables as CSV, HTML or Markdown."],
-  [/presentation|powerpoint/, "A presentation is not read. Send it as PDF."],
-  [/x-cfb/, "A file of old Office programs is not read. Send a text as DOCX or PDF, tables as CSV."],
-  [/opendocument\.text|rtf/, "A document of this format is not read. Send it as DOCX or PDF."],
+  [/spreadsheet|excel/, "Send the tables of a spreadsheet as CSV, HTML or Markdown."],
+  [/presentation|powerpoint/, "Send a presentation as PDF."],
+  [/x-cfb/, "Of old Office programs, send a text as DOCX or PDF, tables as CSV."],
+  [/opendocument\.text|rtf/, "Send it as DOCX or PDF."],
 ];
 
 function notReadable(mime: string): AppError {
-  const known = otherKinds.find(([kind]) => kind.test(mime))?.[1];
-  if (known) return unreadable(known);
-  return unreadable(`A file of type ${mime} is not a known kind of document.`);
+  const advice = otherKinds.find(([kind]) => kind.test(mime))?.[1];
+  const problem = `A file of type ${mime} is not a known kind of document.`;
+  return unreadable(advice === undefined ? problem : `${problem} ${advice}`);
 }
 
 /** Readers are loaded when first needed: a process that starts for a text is ready in half the time. */

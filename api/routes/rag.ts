@@ -194,7 +194,7 @@ export const ragRoutes = [
         body: named("QueryResponse", queryOutcomeSchema),
       },
     },
-    errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable"],
+    errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable", "not_found"],
     example: { query: "When is the pump bled?", topK: 5 },
     result: ({ body, caller, platform, signal }) => platform.rag.query(caller, body, signal),
   }),

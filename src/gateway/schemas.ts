@@ -280,7 +280,7 @@ export const listedModelSchema = modelEntrySchema.extend({
 export type ListedModel = z.output<typeof listedModelSchema>;
 
 /** Which models are listed. */
-export const modelQuerySchema = z.object({
+export const modelQuerySchema = z.strictObject({
   provider: z.string().min(1).max(40).optional().describe("Its id, or the name of a custom provider"),
   available: z.enum(["true", "false"]).optional().describe("Only those that your calls can use, or cannot use"),
   type: z.string().min(1).max(50).optional().describe("Task type, as `chat`, `coding`, `reasoning`, `embedding`"),

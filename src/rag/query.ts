@@ -35,7 +35,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
 
   async function runQuery(...[caller, input]: Parameters<RunQuery>): Promise<QueryOutcome> {
     const { tenantId, signal } = caller;
-    const { mode, topK, expand, rerank } = input;
+    const { mode, topK, minScore = 0, expand, rerank } = input;
     const query = foldText(input.query);
     const embed = queryVectors.forQuery(caller, query);
     const spaces = await queryVectors.lastInUse(tenantId);
@@ -54,7 +54,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
       },
     });
     const ranked = rerank && (await rerankHits(deps, caller, { query, wish: rerank, hits, headers }));
-    const shown = (ranked?.hits ?? hits).slice(0, topK);
+    const shown = (ranked?.hits ?? hits).filter(({ score }) => score >= minScore).slice(0, topK);
     const passages =
       expand === undefined
         ? shown.map((hit) => ({ hit, chunks: [hit] }))

@@ -109,5 +109,7 @@ function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[]
 
 export function toApprovalView(approval: ApprovalRecord): ApprovalView {
   const { _id: approvalId, tenantId: _, path: _path, unsettledSince, ...fields } = approval;
-  return toView({ approvalId, ...fields });
+  const { status, decidedBy: decided_by } = fields;
+  const decision = status === "approved" || status === "rejected" ? status : undefined;
+  return toView({ approvalId, ...fields, decision, decided_by });
 }

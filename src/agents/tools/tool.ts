@@ -76,8 +76,11 @@ export type ToolSetup = {
 export type ToolKind<C> = {
   /** Schema of the field `config`. */
   schema: z.ZodType<C>;
-  /** Checks what the schema cannot. @throws AppError `invalid_request`, `source_refused`; `param` is below `field`. */
-  check?(config: C, at: { deps: Pick<AgentsDeps, "store" | "egress">; tenantId: string; field: string }): Promise<void>;
+  /** Checks what the schema cannot. @throws AppError `invalid_request`, `source_refused`, `not_found`; `param` is below `field`. */
+  check?(
+    config: C,
+    at: { deps: Pick<AgentsDeps, "store" | "egress" | "rag">; tenantId: string; field: string },
+  ): Promise<void>;
   /** The profile whose guard the input of a run has to pass before anything of it is kept or sent. */
   profile?(config: C): ProfileId;
   /** The tool, or tools, of a run. @throws AppError, which fails the run. */

@@ -1,6 +1,6 @@
 import { AppError } from "../../errors.ts";
 import type { CataloguedModel } from "../catalogue.ts";
-import { estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
+import { boundPromptTokens, estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { findModel } from "../find-model.ts";
 import { type GatewayCaller, withEndUser } from "../money/account.ts";
@@ -23,6 +23,8 @@ export type ForwardedChat = {
   raw: RawRequest;
   /** What it says in the one form, to count it by; undefined where that does not hold all of it. */
   chat: ChatRequest | undefined;
+  /** The most tokens that the rest of it has; undefined where its bytes do not say. */
+  unreadTokens: number | undefined;
   maxTokens: number | undefined;
 };
 
@@ -151,12 +153,14 @@ function requireForwarding(deps: GatewayDeps, model: CataloguedModel): Forwardin
 }
 
 /** A request that is not read as it is counted: in the one form as far as that holds it, and by its text else. */
-export function toCountedRequest({ model, raw, chat, maxTokens }: ForwardedChat) {
+export function toCountedRequest({ model, raw, chat, unreadTokens, maxTokens }: ForwardedChat) {
   const known = chat && toCompletionRequest(chat, model);
   const opaque = { model: model.id, messages: [{ role: "user" as const, content: raw.body }] };
   const wire: CompletionRequest = { ...(known ?? opaque), ...(maxTokens === undefined ? {} : { maxTokens }) };
   const toBounds = () => {
-    const bounds = boundChat(model, wire, known ? undefined : model.contextWindow);
+    const readTokens = known ? boundPromptTokens(known, model) : 0;
+    const promptTokens = unreadTokens === undefined ? model.contextWindow : readTokens + unreadTokens;
+    const bounds = boundChat(model, wire, promptTokens);
     return { ...bounds, leastNanoUsd: bounds.askedNanoUsd }; // its limit is not lowered
   };
   return { known, wire, toBounds };

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { ProviderKey } from "../../tenancy/provider-keys.ts";
 import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
@@ -123,10 +124,19 @@ function tracePermit({ begin, leave }: Permit, traced: Traced, model: Catalogued
   };
 }
 
-/** Says whose key a provider refused: the caller can replace the tenant's; the platform's is our own failure. */
+/**
+ * Says whose key a provider refused, and which provider limits its callers: they can replace the tenant's key; the platform's is
+ * our own failure.
+ */
 function toCallersError(error: unknown, { key, model }: Target): unknown {
-  if (!(error instanceof AppError) || error.code !== "provider_key_refused") return error;
+  if (!(error instanceof AppError)) return error;
   const { provider } = model;
+  if (error.code === "provider_rate_limited") {
+    const { code, details, reason, retryable, retryAfterMs, cause } = error;
+    const kept = { details, reason, retryable, cause, ...defined({ retryAfterMs }) };
+    return new AppError(code, `${provider} limits the rate of requests.`, kept);
+  }
+  if (error.code !== "provider_key_refused") return error;
   if (key.source === "platform") {
     const { details, reason } = error;
     return new AppError("provider_failed", `${provider} refused the platform's key.`, {

@@ -16,7 +16,7 @@ export const commonFields = {
     .optional()
     .describe("The step's name in expressions; default: step_N, N being its place in the definition"),
   retry: z
-    .object({
+    .strictObject({
       attempts: z.number().int().min(1).max(10).describe("Attempts, the first one included"),
       backoffMs: z
         .number()
@@ -70,7 +70,10 @@ export type StepKind<S> = {
   /** The model in its field `model`, which has to exist, and to be usable when a run is accepted. */
   model?(step: S): string;
   /** Checks what the schema cannot. @throws AppError whose `param` is below `field`. */
-  check?(step: S, at: { deps: Pick<WorkflowsDeps, "egress">; field: string }): void;
+  check?(
+    step: S,
+    at: { deps: Pick<WorkflowsDeps, "egress" | "rag">; tenantId: string; field: string },
+  ): Promise<void> | void;
   /** Attempts of a step that names no number; default 3. */
   attempts?: number;
   /** What a recorded output means for the run; default: nothing. */

@@ -1,6 +1,7 @@
 import type { getDocumentProxy } from "unpdf";
 import { type Annotations, readAnnotations, withEntries } from "./pdf-annotations.ts";
 import { countUnknown } from "./pdf-fonts.ts";
+import { countLigatures } from "./pdf-ligatures.ts";
 import { toLines } from "./pdf-lines.ts";
 import { type Drawn, findDrawn } from "./pdf-pictures.ts";
 import type { Line } from "./pdf-sections.ts";
@@ -16,7 +17,7 @@ export type PageRead = Drawn &
     fonts: ReadonlySet<string>;
     /** Letters of an unreadable font were left out. */
     hasUnreadable: boolean;
-    /** Signs whose font does not say what they are, as in equations. They are left out. */
+    /** Signs and ligatures whose font does not say what they are, as in equations. They are left out. */
     unknownSigns: number;
   };
 
@@ -39,20 +40,23 @@ export function makePageReader(pdf: PdfDocument, sample: Sample) {
       const isHuge = all.length > MAX_ITEMS || user / 1_000 > MAX_TEXT_MS;
       const [left = 0, bottom = 0, right = 0, top = 0] = page.view;
       const area = Math.max(1, (right - left) * (top - bottom));
-      const drawn = isHuge ? { pictures: [], shapes: 0 } : findDrawn(await page.getOperatorList(), area);
+      const drawing = isHuge ? { fnArray: [], argsArray: [] } : await page.getOperatorList();
+      const drawn = findDrawn(drawing, area);
+      // Only fonts that are drawn by the document tell no ascent.
+      const isDrawn = (font: string) => Number.isNaN(styles[font]?.ascent);
       const { entries, ...notes } = readAnnotations(await page.getAnnotations());
       const fonts = new Set(all.flatMap((item) => ("str" in item ? [item.fontName] : [])));
       const maps = new Map([...fonts].map((font) => [font, hasMap(page, font)]));
       for (const item of all) if ("str" in item) sample(item.fontName, item.str, maps.get(item.fontName) ?? true);
       page.cleanup();
       const items = unreadable ? all.map((item) => withoutLetters(item, unreadable)) : all;
-      // Only fonts that are drawn by the document tell no ascent.
-      const placed = placeTexts(items, (font) => Number.isNaN(styles[font]?.ascent));
+      const placed = placeTexts(items, isDrawn);
       const lines = toLines(withEntries(placed.upright, entries));
       lines.push(...asideLines(placed.across));
       const letters = lines.reduce((sum, { text }) => sum + (text.match(/[\p{L}\p{N}]/gu)?.length ?? 0), 0);
       const hasUnreadable = unreadable !== undefined;
-      const unknownSigns = lines.reduce((sum, { text }) => sum + countUnknown(text), 0);
+      const signs = lines.reduce((sum, { text }) => sum + countUnknown(text), 0);
+      const unknownSigns = signs + countLigatures(all, drawing, isDrawn);
       const { watermarks } = placed;
       return { lines, letters, watermarks, fonts, hasUnreadable, unknownSigns, ...drawn, ...notes };
     },

@@ -91,7 +91,8 @@ export function toWarnings(missing: Missing): DocumentWarning[] {
   add(
     "unreadable_fonts",
     missing.unknownSigns,
-    (on) => `Signs on ${on}, as in equations, are unknown, because their font does not say what its codes stand for.`,
+    (on) =>
+      `Signs on ${on}, as in equations, or ligatures as fi are unknown, because their font does not say what they are.`,
   );
   add("parts_left_out", missing.pictures, (on) => `Pictures on ${on} were not read.`);
   const marks = [...new Set(missing.watermarks.map(({ text }) => `“${text.slice(0, 60)}”`))].slice(0, 5).join(", ");

@@ -1,4 +1,4 @@
-import type { Line } from "./pdf-sections.ts";
+import type { Line } from "./pdf-line.ts";
 
 /** A drawn font that is larger or smaller than the commonest one by less than this has its size: bold letters are wider. */
 const SAME_SIZE = { from: 0.9, to: 1.25 };

@@ -1,4 +1,4 @@
-import type { Line } from "./pdf-sections.ts";
+import type { Line } from "./pdf-line.ts";
 
 /** A footnote's letters are smaller than the text's by this factor at least. */
 const SMALLER = 0.95;

@@ -1,4 +1,4 @@
-import type { Line } from "./pdf-sections.ts";
+import type { Line } from "./pdf-line.ts";
 import { findTables, type PageTable } from "./pdf-table.ts";
 import type { PlacedText } from "./pdf-texts.ts";
 import { toMarkdownTable } from "./table.ts";

@@ -1,4 +1,4 @@
-import type { Line } from "./pdf-sections.ts";
+import type { Line } from "./pdf-line.ts";
 
 /** `5.9.4 Orphaning a package`, but not the entry of a table of contents, which ends with its page. */
 export const numberedLine = /^(\d+(?:\.\d+)+)\.?\s+\p{Lu}.*[^\d\s.]$/u;

@@ -2,9 +2,9 @@ import type { getDocumentProxy } from "unpdf";
 import { type Annotations, readAnnotations, withEntries } from "./pdf-annotations.ts";
 import { countUnknown } from "./pdf-fonts.ts";
 import { countLigatures } from "./pdf-ligatures.ts";
+import type { Line } from "./pdf-line.ts";
 import { toLines } from "./pdf-lines.ts";
 import { type Drawn, findDrawn } from "./pdf-pictures.ts";
-import type { Line } from "./pdf-sections.ts";
 import { type GivenItem, type PlacedText, placeTexts } from "./pdf-texts.ts";
 
 /** A page as it was read. */

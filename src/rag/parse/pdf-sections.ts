@@ -1,14 +1,9 @@
 import { settleSizes } from "./pdf-drawn-sizes.ts";
 import { footnotesLast } from "./pdf-footnotes.ts";
 import { makeJoiner } from "./pdf-hyphens.ts";
+import type { Line } from "./pdf-line.ts";
 import { findNumberedLines, numberedLine } from "./pdf-numbered.ts";
 import { collectSections, type Section } from "./section.ts";
-
-/**
- * A line of a page: the size of its letters, the font that most of them have, and how high it stands. A whole table is one
- * line. What is no part of the running text, as a label that stands across, has no size. `isDrawn`: its size is a guess.
- */
-export type Line = { text: string; size: number; font: string; y: number; isTable?: boolean; isDrawn?: boolean };
 
 type Heading = { level: number; text: string; size: number };
 

@@ -1,8 +1,9 @@
 import { getDocumentProxy } from "unpdf";
 import type { OcrOptions } from "./ocr.ts";
 import { collectFonts } from "./pdf-fonts.ts";
+import type { Line } from "./pdf-line.ts";
 import { makePageReader, type PageRead } from "./pdf-page.ts";
-import { type Line, sectionsOf } from "./pdf-sections.ts";
+import { sectionsOf } from "./pdf-sections.ts";
 import { isNoTitle } from "./pdf-title.ts";
 import { type Missing, missingParts, toWarnings } from "./pdf-warnings.ts";
 import { firstLineOf, type ParsedDocument, unreadable } from "./section.ts";

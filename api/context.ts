@@ -14,8 +14,8 @@ export type RequestState = {
   /** How that route reports errors, where it is not as we do. */
   dialect?: RouteDialect;
   caller?: Caller;
-  /** Names of the fields that were ignored. */
-  ignored?: string[];
+  /** The fields that were ignored. */
+  ignored?: { name: string; shown: string }[];
   /** Code of the error in the response, for the log line. */
   errorCode?: string;
 };

@@ -3,8 +3,11 @@ import { type IdKind, idSchema } from "../src/ids.ts";
 import type { Page } from "../src/store/page.ts";
 import { named, nameOf } from "./schema-names.ts";
 
-/** Query parameters of every list; parsed, they are a `PageQuery`. */
-export const listQuery = z.object({
+/**
+ * Query parameters of every list; parsed, they are a `PageQuery`. Lists are strict: without a filter that is misspelt a list has
+ * what nobody asked for.
+ */
+export const listQuery = z.strictObject({
   limit: z.coerce
     .number()
     .int()
@@ -32,6 +35,9 @@ export const wholeList = <T>(data: T[]): Page<T> & { total: number } => ({
   nextCursor: null,
   total: data.length,
 });
+
+/** The query of such a list: it takes no parameter. */
+export const wholeListQuery = z.strictObject({});
 
 /** Headers of a list whose body the interface fixes. */
 export const totalHeader = { "x-total-count": "How many items the list has, on all pages" };

@@ -154,7 +154,8 @@ function serveRoute(
       path: ctx.path,
       header: (name) => ctx.get(name) || undefined,
       ignore: (name) => {
-        if (!ctx.state.ignored?.includes(name)) noteIgnored(ctx, [name]);
+        const isKnown = ctx.state.ignored?.some((one) => one.name === name);
+        if (!isKnown) noteIgnored(ctx, [{ name, shown: name }]);
       },
       reserve: (bytes) => budget.reserve(ctx, bytes),
       checkpoint: async () => undefined,
@@ -180,7 +181,7 @@ function speak({ state }: ApiContext, dialect: RouteDialect): void {
 
 /** With `x-svc-debug: true` the ignored fields are named in the body too, where a JSON object has room for them. */
 function withIgnored(ctx: ApiContext, reply: Reply): Reply {
-  const { ignored: _ignored } = ctx.state;
+  const _ignored = ctx.state.ignored?.map(({ name }) => name);
   if (_ignored === undefined || "events" in reply || ctx.get("x-svc-debug") !== "true") return reply;
   const { body, text: _text, ...rest } = reply;
   if (typeof body !== "object" || body === null || Array.isArray(body)) return reply;

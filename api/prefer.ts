@@ -48,7 +48,7 @@ export function readPreference(header: string | undefined, defaultWaitMs = DEFAU
 /** Fields that every body of a route with a job may have. */
 export const withCallback = {
   callback: z
-    .object({ url: z.string().min(1).max(8_192) })
+    .strictObject({ url: z.string().min(1).max(8_192) })
     .optional()
     .describe("Notified of the job's end by a signed webhook: `job.completed`, `job.failed` or `job.cancelled`"),
 };

@@ -1,12 +1,13 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { Config } from "../src/config.ts";
+import { defined } from "../src/defined.ts";
 import { AppError } from "../src/errors.ts";
+import { toPlainWords, toSentence } from "../src/plain-words.ts";
 import type { ApiContext } from "./context.ts";
 import { hasBody, type JsonLimit, mediaType, readJsonBody } from "./middleware/body.ts";
 import type { BodyBudget } from "./middleware/body-budget.ts";
 import { readMultipartBody } from "./middleware/multipart.ts";
-import { toPlainWords } from "./middleware/plain-words.ts";
-import { formatPath, knownFields, parseInput, toSentence } from "./middleware/validate.ts";
+import { formatPath, parseInput, type ReadInput, readInput as readPart } from "./middleware/validate.ts";
 import type { AnyRoute, BodyLimit, HandlerInput } from "./route.ts";
 
 /** Largest body of a tool call, in bytes: a text of 200,000 characters fits, each of them escaped. */
@@ -27,35 +28,37 @@ export type InputReader = ReturnType<typeof makeInputReader>;
  * body further than the route does.
  */
 export function makeInputReader(limits: Config["limits"], route: AnyRoute, { reserveForBody }: BodyBudget) {
-  const routeLimit = bodyLimits(limits)[route.bodyLimit ?? "json"];
-  const knownQuery = route.query ? knownFields(route.query) : new Set<string>();
-  const knownBody = knownFields(route.body);
-  const knownForm = knownFields(route.multipart);
+  const routeLimit = {
+    ...bodyLimits(limits)[route.bodyLimit ?? "json"],
+    ...defined({ keepsDigits: route.keepsDigits }),
+  };
+  const querySchema = route.query ?? z.object({});
 
   return async function readInput(ctx: ApiContext, maxBytes: number): Promise<Input> {
     const limit = routeLimit.bytes <= maxBytes ? routeLimit : { bytes: maxBytes };
     const params = route.params ? parseParams(route.params, ctx) : undefined;
-    let ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
-    const query = route.query ? parseInput(route.query, ctx.query, "query") : undefined;
-    let body: unknown;
+    const asked = route.query || ctx.querystring !== "" ? readPart(querySchema, { ...ctx.query }, "query") : undefined;
+    let given: ReadInput | undefined;
     const kept: { bytes?: Buffer } | undefined = route.documentedBody && {};
     if (route.multipart && mediaType(ctx) === "multipart/form-data") {
       await reserveForBody(ctx, limits.sourceBytes);
-      const form = await readMultipartBody(ctx, limits.sourceBytes);
-      ignored = [...ignored, ...unknownIn(form, knownForm)];
-      body = parseInput(route.multipart, form, "body");
+      given = readPart(route.multipart, await readMultipartBody(ctx, limits.sourceBytes), "body");
     } else if (route.body) {
       const turn = reserveForBody(ctx, limit.bytes);
       if (turn !== undefined) await turn; // that of a small body is at once
       const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
       const json = isAbsent ? {} : await readJsonBody(ctx, limit, kept);
-      ignored = [...ignored, ...unknownIn(json, knownBody)];
-      body = parseInput(route.body, json, "body");
+      given = readPart(route.body, json, "body");
     }
+    const ignored = [...(asked?.ignored ?? []), ...(given?.ignored ?? [])].slice(0, MAX_IGNORED);
     if (ignored.length > 0) {
-      const named = ignored.slice(0, MAX_IGNORED);
-      noteIgnored(ctx, named, named.map(toHeaderText));
+      noteIgnored(
+        ctx,
+        ignored.map((path) => ({ name: formatPath(path), shown: formatPath(path, toHeaderText) })),
+      );
     }
+    const query = route.query && asked?.data;
+    const body = given?.data;
     return kept === undefined ? { params, query, body } : { params, query, body, ...kept };
   };
 }
@@ -81,14 +84,6 @@ function parseParams(schema: z.ZodType, ctx: ApiContext): unknown {
   throw new AppError("not_found", `There is nothing at this path: ${problem}`);
 }
 
-/** The first fields of a value that a schema does not know; `known` is what `knownFields` gives for it. */
-export function unknownIn(value: unknown, known: Set<string> | undefined): string[] {
-  if (known === undefined || typeof value !== "object" || value === null || Array.isArray(value)) return [];
-  return Object.keys(value)
-    .filter((name) => !known.has(name))
-    .slice(0, MAX_IGNORED);
-}
-
 /**
  * A body, which its route has taken as it came, by the schema by which it is understood. `unreadIn` gives the names of what is
  * not read of one that fits.
@@ -104,15 +99,22 @@ export function parseBody<S extends z.ZodType, B>(
   return parsed;
 }
 
-/** Names in `x-svc-ignored` what of a request is not used; `shown` is how the header writes it. */
-export function noteIgnored({ state }: ApiContext, names: readonly string[], shown = names): void {
-  if ((state.ignored?.length ?? 0) >= MAX_NOTED) return;
-  state.ignored = [...(state.ignored ?? []), ...names];
-  const before = state.headers["x-svc-ignored"];
-  state.headers["x-svc-ignored"] = [...(before === undefined ? [] : [before]), ...shown].join(", ");
+/** What of a request is not used: its name, and how a header writes it. */
+type Ignored = { name: string; shown: string };
+
+/** Names in `x-svc-ignored` what of a request is not used. What is ignored as a whole stands for all that is in it. */
+export function noteIgnored({ state }: ApiContext, given: readonly Ignored[]): void {
+  const before = state.ignored ?? [];
+  if (before.length >= MAX_NOTED) return;
+  const isIn = ({ name }: Ignored) =>
+    given.some((whole) => name !== whole.name && /^[.[]/.test(restAfter(name, whole.name)));
+  state.ignored = [...before.filter((one) => !isIn(one)), ...given];
+  state.headers["x-svc-ignored"] = state.ignored.map(({ shown }) => shown).join(", ");
 }
 
+const restAfter = (name: string, start: string) => (name.startsWith(start) ? name.slice(start.length) : "");
+
 /** A client's text made safe for a header. */
-function toHeaderText(name: string): string {
-  return encodeURIComponent(name.slice(0, 64).toWellFormed());
+function toHeaderText(name: PropertyKey): string {
+  return encodeURIComponent(String(name).slice(0, 64).toWellFormed());
 }

@@ -104,6 +104,8 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   documentedBody?: z.ZodType;
   /** Which limit holds for the JSON body: `json` (default), the larger `content`, or the smaller `tools` and `settings`. */
   bodyLimit?: BodyLimit;
+  /** Whether whole numbers beyond 2^53, which a double rounds, come as texts with all their digits: the body holds a caller's own JSON. */
+  keepsDigits?: boolean;
   /** Whether an absent body counts as `{}`. */
   isBodyOptional?: boolean;
   /** Schema of a `multipart/form-data` body, taken beside JSON: text fields and `file` (`uploadedFileSchema`). */

@@ -12,6 +12,8 @@ import { runStack } from "./start/run-stack.ts";
 
 /** The headings of `docs/clients.md`. */
 const clients = ["Codex CLI", "Claude Code", "opencode"] as const;
+/** Enough for the work, and less than a model's whole window costs: what a client sends must not set that aside. */
+const BUDGET_USD = 2;
 /** One model for each wire: OpenAI's Responses, Anthropic's Messages, and Chat Completions. */
 const models = ["gpt-5.6-terra", "claude-sonnet-5-5", "small"] as const;
 
@@ -32,6 +34,12 @@ try {
 } catch (error) {
   console.error(error instanceof NoClients ? error.message : error);
   process.exitCode = error instanceof NoClients ? 2 : 1;
+}
+
+async function setBudget({ url, apiKey }: { url: string; apiKey: string }, limitUsd: number): Promise<void> {
+  const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+  const response = await fetch(`${url}/budget`, { method: "PUT", headers, body: JSON.stringify({ limitUsd }) });
+  if (!response.ok) throw new Error(`/budget answered ${response.status}: ${await response.text()}`);
 }
 
 async function check(disposables: Disposables): Promise<boolean> {
@@ -57,6 +65,7 @@ async function check(disposables: Disposables): Promise<boolean> {
     },
   });
   disposables.add(() => stack.close());
+  await setBudget(stack, BUDGET_USD);
   let isWhole = true;
   for (const name of only ?? clients) {
     for (const model of models) {

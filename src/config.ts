@@ -5,6 +5,8 @@ import { ofKeyProviders } from "./gateway/providers/registry.ts";
 import { keptSettings, toQuotas, toRetention } from "./kept-settings.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
 import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
+import { languageFile } from "./rag/parse/ocr-languages.ts";
+import { readRedisUrl, redisUrlForm } from "./redis-url.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
 
@@ -40,10 +42,11 @@ export const settings = {
   ),
   MONGODB_DB: setting(z.string().default("switchyard"), "Database name"),
   REDIS_URL: setting(
-    textAs(/^(rediss?|unix):\/\/.|^\//, "must be a URL, as redis://127.0.0.1:6379, or the path of a socket"),
-    "Redis, with `noeviction`",
+    redisUrlForm,
+    "Redis, with `noeviction`; by Sentinels as `redis+sentinel://host-a,host-b/primary`",
     "private redis-server",
   ),
+  REDIS_CLUSTER: setting(flag.default(false), "`REDIS_URL` names one or more servers, by commas, of a Redis Cluster"),
   REDIS_PREFIX: setting(z.string().default("switchyard"), "Prefix of every key in Redis"),
   ADMIN_TOKEN: setting(
     z.string().min(12, "must have at least 12 characters").optional(),
@@ -137,6 +140,16 @@ export const settings = {
   MAX_SOURCE_BYTES: setting(count(1_024, 1 << 30).default(50 << 20), "Largest file, uploaded or fetched, in bytes"),
   FETCH_TIMEOUT_MS: setting(count(100, 600_000).default(30_000), "Longest time for fetching one source, in ms"),
   PARSE_TIMEOUT_MS: setting(count(100, 600_000).default(60_000), "Longest time for parsing one source, in ms"),
+  OCR_LANGUAGES: setting(
+    list
+      .default([])
+      .refine(
+        (all) => all.every((code) => languageFile(code) !== undefined),
+        "must be languages whose data are installed, as eng,deu; others by `npm install @tesseract.js-data/fra`",
+      ),
+    "Languages in which the text of PDF pages that are pictures is recognized, as `eng,deu`, by commas",
+    "such pages are not read",
+  ),
   PROVIDER_CONNECT_TIMEOUT_MS: setting(count(10, 600_000).default(5_000), "Connecting to a provider, in ms"),
   PROVIDER_FIRST_BYTE_TIMEOUT_MS: setting(count(10, 600_000).default(60_000), "A provider's first byte, in ms"),
   PROVIDER_ANSWER_TIMEOUT_MS: setting(
@@ -172,7 +185,18 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     else problems.push(`${name}: ${result.error.issues[0]?.message}`);
   }
   if (problems.length > 0) throw new ConfigError(`The settings are not valid.\n  ${problems.join("\n  ")}`);
-  return toConfig(values as Values); // every key of `settings` was parsed by its own schema just above
+  const config = toConfig(values as Values); // every key of `settings` was parsed by its own schema just above
+  const problem = redisProblem(config.redis);
+  if (problem) throw new ConfigError(`The settings are not valid.\n  ${problem}`);
+  return config;
+}
+
+/** What of the two settings of Redis does not fit together. */
+function redisProblem({ url, isCluster }: Config["redis"]): string | undefined {
+  if (isCluster && url === undefined) return "REDIS_CLUSTER: needs REDIS_URL";
+  if (url === undefined || readRedisUrl(url, isCluster) !== null) return undefined;
+  if (!isCluster) return "REDIS_URL: several servers are those of a cluster, which needs REDIS_CLUSTER=true";
+  return "REDIS_URL: must be redis:// or rediss:// with servers of the cluster, by commas, and no database but 0";
 }
 
 export type Config = ReturnType<typeof toConfig>;
@@ -201,7 +225,7 @@ function toConfig(v: Values) {
     health: { maxQueueLagMs: v.READY_QUEUE_LAG_MS },
     tools: { waitMs: v.TOOL_WAIT_MS },
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
-    redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
+    redis: toRedis(v),
     embedded: { syncWrites: v.STORE_SYNC_WRITES },
     tokens: toTokens(v),
     identity: { bootstrapApiKey: v.BOOTSTRAP_API_KEY, masterKey: v.MASTER_KEY },
@@ -235,10 +259,15 @@ function toConfig(v: Values) {
       storeContent: v.STORE_COMPLETION_CONTENT,
     },
     fetch: { allowOrigins: v.FETCH_ALLOW_ORIGINS, timeoutMs: v.FETCH_TIMEOUT_MS, maxBytes: v.MAX_SOURCE_BYTES },
-    parse: { timeoutMs: v.PARSE_TIMEOUT_MS },
+    parse: { timeoutMs: v.PARSE_TIMEOUT_MS, ocrLanguages: v.OCR_LANGUAGES },
     rag: { embeddingModel: v.EMBEDDING_MODEL },
     limits: toLimits(v),
   };
+}
+
+/** Scripts and commands take several keys at once, so those of a cluster are in one slot: its hash is that of the braces. */
+function toRedis({ REDIS_URL: url, REDIS_CLUSTER: isCluster, REDIS_PREFIX: prefix }: Values) {
+  return { url, isCluster, prefix: isCluster ? `{${prefix}}` : prefix };
 }
 
 function toTokens(v: Values) {

@@ -44,6 +44,7 @@ export const errorCodes = {
   provider_rejected: "invalid_request_error",
   provider_failed: "upstream_error",
   response_format_mismatch: "upstream_error",
+  answer_incomplete: "upstream_error",
   webhook_failed: "upstream_error",
   provider_timeout: "upstream_error",
   provider_rate_limited: "upstream_error",
@@ -173,6 +174,13 @@ export function toErrorView(error: unknown): ErrorView {
   }
   const { type, code, message, param, details } = error;
   return { type, code, message, ...defined({ param, details }) };
+}
+
+/** An error as logs keep it: without what a model had said when it came. */
+export function withoutText(error: ErrorView): ErrorView {
+  if (Object(error.details).text === undefined) return error;
+  const { text: _text, ...details } = Object(error.details);
+  return { ...error, details };
 }
 
 /** A setting that is missing or wrong; the message names each variable and what is wrong with it. */

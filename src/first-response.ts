@@ -49,6 +49,8 @@ function reasonOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if (/^(WRONGPASS|NOAUTH)\b|Authentication failed|auth.*required/i.test(error.message))
     return "user or password refused";
+  if (/cluster support disabled/.test(error.message)) return "it is no Redis Cluster: unset REDIS_CLUSTER";
+  if (/invalid reply: null|No such master/.test(error.message)) return "the Sentinels know no primary of this name";
   const code = "code" in error ? reasons[String(error.code)] : undefined;
   return code ?? reasonOf(error.cause);
 }

@@ -25,7 +25,9 @@ const queueLagSchema = partSchema.extend({
 
 /** The state of each part of the service. */
 export const readinessSchema = z.object({
-  status: z.enum(["ready", "not_ready"]),
+  status: z
+    .enum(["ready", "degraded", "not_ready"])
+    .describe("`degraded`: a part is down, and what needs it is refused; `not_ready`: nothing can be answered"),
   parts: z.object({
     store: partSchema,
     redis: partSchema,
@@ -47,16 +49,19 @@ export type Inspected = {
   config: Pick<Config, "health">;
 };
 
-/** Checks whether each part can do its work; ready only when all of them can. Takes 2 s at most, and never throws. */
+/** Checks whether each part can do its work. Takes 2 s at most, and never throws. */
 export async function inspect({ store, redis, queues, jobs, config }: Inspected): Promise<Inspection> {
   let lags: QueueLag[] = [];
+  let isLate = false;
   const measure = async () => {
     lags = await jobs.measure();
-    rejectLag(lags, config.health.maxQueueLagMs);
+    const late = findLate(lags, config.health.maxQueueLagMs);
+    isLate = late !== undefined;
+    if (late) throw late;
   };
   const [storePart, redisPart, workers, vectorIndex, lagPart] = await Promise.all([
     check(() => store.checkWrites()),
-    check(() => checkRedisWrites(redis)),
+    check(() => checkRedis({ redis, queues })),
     check(() => findWorkers(queues)),
     check(async () => {
       await store.checkSearch();
@@ -66,7 +71,7 @@ export async function inspect({ store, redis, queues, jobs, config }: Inspected)
   ]);
   const queueLag = lags.length === 0 ? lagPart : { ...lagPart, ...sumUp(lags) };
   const parts = { store: storePart, redis: redisPart, workers, vectorIndex, queueLag };
-  return { readiness: toReadiness(parts), queues: lags };
+  return { readiness: toReadiness(parts, ["store", ...(isLate ? ["queueLag"] : [])]), queues: lags };
 }
 
 /** As `inspect`, without the figures. */
@@ -74,16 +79,26 @@ export async function checkHealth(platform: Inspected): Promise<Readiness> {
   return (await inspect(platform)).readiness;
 }
 
-/** Whether this process reaches what it needs for its own work, whatever the others do. */
-export async function checkOwnHealth({ store, redis }: Pick<Inspected, "store" | "redis">) {
-  const pingRedis = async () => void (await redis.producer.ping());
-  const [storePart, redisPart] = await Promise.all([check(() => store.ping()), check(pingRedis)]);
-  return toReadiness({ store: storePart, redis: redisPart });
+/**
+ * Whether this process reaches what it needs for its own work, whatever the others do. `needs`: the parts without which it can
+ * do nothing at all.
+ */
+export async function checkOwnHealth(
+  { store, redis, queues }: Pick<Inspected, "store" | "redis" | "queues">,
+  needs: readonly ("store" | "redis")[],
+) {
+  const [storePart, redisPart] = await Promise.all([
+    check(() => store.ping()),
+    check(() => checkRedis({ redis, queues })),
+  ]);
+  return toReadiness({ store: storePart, redis: redisPart }, needs);
 }
 
-function toReadiness<P extends Record<string, Part>>(parts: P) {
-  const isReady = Object.values(parts).every(({ status }) => status === "up");
-  return { status: isReady ? ("ready" as const) : ("not_ready" as const), parts };
+function toReadiness<P extends Record<string, Part>>(parts: P, needs: readonly string[]) {
+  const down = Object.keys(parts).filter((name) => parts[name]?.status === "down");
+  const isReady = !down.some((name) => needs.includes(name));
+  const status = !isReady ? ("not_ready" as const) : down.length > 0 ? ("degraded" as const) : ("ready" as const);
+  return { status, parts };
 }
 
 /** The state of a part: up if `probe` resolves in time, perhaps with a remark. Failures are worded by us, not by the driver. */
@@ -100,13 +115,19 @@ async function check(probe: () => Promise<unknown>): Promise<Part> {
   }
 }
 
-/** Writes a key that is gone at once: a Redis without memory still responds to a ping. */
-async function checkRedisWrites({ producer, prefix }: RedisConnections): Promise<void> {
+/**
+ * Asks a queue, writes a key that is gone at once (a Redis without memory still responds), and looks at every connection of
+ * this process.
+ */
+async function checkRedis({ redis, queues }: Pick<Inspected, "redis" | "queues">): Promise<string | undefined> {
+  const { producer, prefix } = redis;
   try {
-    await producer.set(`${prefix}:probe`, "", "PX", 1);
+    await Promise.all([producer.set(`${prefix}:probe`, "", "PX", 1), queues.check()]);
   } catch (error) {
     throw toRedisError(error) ?? error;
   }
+  redis.checkConnections();
+  return redis.remark();
 }
 
 function sumUp(lags: readonly QueueLag[]) {
@@ -116,11 +137,12 @@ function sumUp(lags: readonly QueueLag[]) {
   };
 }
 
-/** @throws AppError `unavailable` that names the queues whose oldest job waits for too long. */
-function rejectLag(lags: readonly QueueLag[], maxMs: number | undefined): void {
-  if (maxMs === undefined) return;
+/** An error that names the queues whose oldest job waits for too long; undefined when none does. */
+function findLate(lags: readonly QueueLag[], maxMs: number | undefined): AppError | undefined {
+  if (maxMs === undefined) return undefined;
   const late = lags.filter((lag) => lag.oldestWaitingMs > maxMs).map(({ queue }) => queue);
-  if (late.length > 0) throw new AppError("unavailable", `jobs wait for more than ${maxMs} ms on ${late.join(", ")}`);
+  if (late.length === 0) return undefined;
+  return new AppError("unavailable", `jobs wait for more than ${maxMs} ms on ${late.join(", ")}`);
 }
 
 /** Every queue must have a worker. @throws AppError `unavailable` that names the queues without one. */

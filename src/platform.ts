@@ -56,7 +56,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const metrics = makeMetrics();
     const { store, redis } = await openServices(config, logger, disposables);
     const definitions = [...Object.values(productQueues), ...(options.queues ?? [])];
-    const queues = openQueueClient({ redis, definitions, logger });
+    const queues = await openQueueClient({ redis, definitions, logger });
     disposables.add(() => queues.close());
     const jobs = makeJobs({ store, redis, queues, logger, metrics: metrics.jobs, config: config.jobs });
     disposables.add(() => jobs.close());
@@ -172,7 +172,7 @@ async function openServices(config: Config, logger: Logger, disposables: Disposa
   const urls = await findServices(config, logger, disposables);
   const store = await openStore({ ...config.mongo, url: urls.mongo, logger });
   disposables.add(() => store.close());
-  const redis = await openRedis({ url: urls.redis, prefix: config.redis.prefix, logger });
+  const redis = await openRedis({ ...config.redis, url: urls.redis, logger });
   disposables.add(() => redis.close());
   return { store, redis };
 }

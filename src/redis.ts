@@ -1,12 +1,28 @@
 import { type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
-import { AppError, unavailable } from "./errors.ts";
+import { AppError, ConfigError, unavailable } from "./errors.ts";
 import { firstResponse } from "./first-response.ts";
+import { keepDoing } from "./keep-doing.ts";
 import { type Logger, makeErrorLog } from "./logger.ts";
+import { inspectRedis } from "./redis-server-info.ts";
+import { connectorOfSlot } from "./redis-slot.ts";
+import { type RedisPlace, readRedisUrl } from "./redis-url.ts";
 
 /** Longest wait for one command of a producer, in ms; then the caller gets 503. */
 const COMMAND_TIMEOUT_MS = 3_000;
+/**
+ * Silence on a command after which a connection counts as dead and is made again, in ms: a load balancer or a network may drop
+ * it without a word. A blocking command of a worker is answered within 10 s (BullMQ's own limit).
+ */
+const PRODUCER_SILENCE_MS = 3_000;
+const LASTING_SILENCE_MS = 12_000;
+/** How often a subscription is asked for a sign of life, in ms. */
+const PING_EVERY_MS = 5_000;
+/** TCP's own probes of an idle connection begin after this time, in ms. */
+const KEEP_ALIVE_MS = 5_000;
+/** Longest time for one connection, the look-up of its name included, in ms: a dead name server alone takes 5 s. */
+const CONNECT_TIMEOUT_MS = 8_000;
 /** Longest wait for the first connection, in ms. */
-const CONNECT_TIMEOUT_MS = 5_000;
+const START_TIMEOUT_MS = 15_000;
 /** Longest pause between two attempts to reconnect, in ms. */
 const MAX_RECONNECT_MS = 1_000;
 /** At most one line about a lost connection in this time, in ms. */
@@ -24,6 +40,10 @@ const refusals = new Map([
   ["OOM", "its memory is used up"],
   ["MISCONF", "it cannot save them to its disk"],
   ["READONLY", "it is a replica"],
+  ["CLUSTERDOWN", "its cluster is not complete"],
+  ["MOVED", "its keys are on another server now"],
+  ["ASK", "its keys move to another server"],
+  ["NOREPLICAS", "it has too few replicas"],
 ]);
 
 /** The error of a Redis that does not respond, or takes no writes, for the caller; undefined for any other error. */
@@ -36,13 +56,16 @@ export function toRedisError(error: unknown): AppError | undefined {
 }
 
 /** ioredis rejects the commands that Redis did not answer with bare errors; here each of them gets a code. */
+function codeRejections(command: Command): void {
+  const { reject } = command;
+  command.reject = (error: Error) => {
+    reject(error instanceof ReplyError ? error : Object.assign(error, { code: REDIS_UNAVAILABLE }));
+  };
+}
+
 class CodedRedis extends Redis {
   override sendCommand(command: Command, stream?: Parameters<Redis["sendCommand"]>[1]): unknown {
-    const { reject } = command;
-    const rejectCoded = (error: Error) => {
-      reject(error instanceof ReplyError ? error : Object.assign(error, { code: REDIS_UNAVAILABLE }));
-    };
-    command.reject = rejectCoded;
+    codeRejections(command);
     return super.sendCommand(command, stream);
   }
 }
@@ -50,61 +73,130 @@ class CodedRedis extends Redis {
 /** The client's options, less the one that would change the type of every answer. */
 type Profile = Omit<RedisOptions, "replyMapping">;
 
+/** What all connections have. After a failover the old primary refuses writes: its name leads to the new one by then. */
+const common = {
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  keepAlive: KEEP_ALIVE_MS,
+  retryStrategy: (attempts: number) => Math.min(attempts * 50, MAX_RECONNECT_MS),
+  reconnectOnError: ({ message }: Error) => /READONLY|^MOVED /.test(message),
+} satisfies Profile;
+
+const producing = {
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 1,
+  commandTimeout: COMMAND_TIMEOUT_MS,
+  socketTimeout: PRODUCER_SILENCE_MS,
+  enableAutoPipelining: false,
+} satisfies Profile;
+
+const lasting = { maxRetriesPerRequest: null, socketTimeout: LASTING_SILENCE_MS } satisfies Profile;
+
+function connect(place: RedisPlace & { key: string }, profile: Profile): Redis {
+  const options = { ...common, ...profile };
+  if (place.kind === "server") return new CodedRedis(place.url, options);
+  const { hosts } = place;
+  const { isTls, ...login } = place.access;
+  const tls = isTls ? { tls: {} } : {};
+  if (place.kind === "sentinel") {
+    const { username, password } = place.sentinel;
+    return new CodedRedis({
+      ...options,
+      ...login,
+      ...tls,
+      sentinels: hosts,
+      name: place.primary,
+      ...(username && { sentinelUsername: username }),
+      ...(password && { sentinelPassword: password }),
+      ...(isTls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
+      sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    });
+  }
+  const { db: _onlyOne, ...user } = login;
+  const asking = { ...user, ...tls, connectTimeout: CONNECT_TIMEOUT_MS, commandTimeout: COMMAND_TIMEOUT_MS };
+  const Connector = connectorOfSlot({ hosts, key: place.key, login: asking });
+  return new CodedRedis({ ...options, ...user, ...tls, Connector });
+}
+
 export type RedisConnections = Awaited<ReturnType<typeof openRedis>>;
 
-/** Opens Redis at a URL, or the path of a socket. @throws AppError `unavailable` when it does not answer within 5 s. */
-export async function openRedis(options: { url: string; prefix: string; logger: Logger }) {
-  const { url, prefix } = options;
-  const onError = makeErrorLog(options.logger, "Redis does not answer", LOG_EVERY_MS);
+/**
+ * Opens Redis: a server by a URL or the path of a socket, the primary of Sentinels, or a cluster, where the prefix must put all
+ * keys into one slot.
+ * @throws AppError `unavailable` when it does not answer within 15 s; ConfigError when it is another kind of Redis than `url`
+ * and `isCluster` say.
+ */
+export async function openRedis(options: { url: string; isCluster?: boolean; prefix: string; logger: Logger }) {
+  const { url, isCluster = false, prefix, logger } = options;
+  const place = readRedisUrl(url, isCluster);
+  if (place === null) throw new ConfigError("REDIS_URL does not fit REDIS_CLUSTER.");
+  const onError = makeErrorLog(logger, "Redis does not answer", LOG_EVERY_MS);
   const open: Redis[] = [];
-  const connect = (profile: Profile) => {
-    const retryStrategy = (attempts: number) => Math.min(attempts * 50, MAX_RECONNECT_MS);
-    const connection = new CodedRedis(url, { ...profile, retryStrategy });
-    open.push(connection);
-    return connection;
+  /** BullMQ copies a connection for its blocking commands, under a name: the copy is looked after as ours are. */
+  const openClient = (profile: Profile): Redis => {
+    const client = connect({ ...place, key: prefix }, profile);
+    open.push(client);
+    const duplicate = (options?: Profile) => openClient({ ...profile, ...options });
+    return Object.assign(client, { duplicate });
   };
-  const lasting = (): Redis => connect({ maxRetriesPerRequest: null }).on("error", onError);
-  const producer: Redis = connect({
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 1,
-    commandTimeout: COMMAND_TIMEOUT_MS,
-    enableAutoPipelining: false,
-  });
-  try {
-    await untilReady(producer);
-  } catch (error) {
+  const producer = openClient(producing);
+  const openProducer = async () => {
+    await untilReady(producer, place.host);
+    return inspectRedis(producer, { isCluster, logger });
+  };
+  const server = await openProducer().catch((error: unknown) => {
     producer.disconnect();
     throw error;
-  }
+  });
   producer.on("error", onError);
+  const pings: ReturnType<typeof keepDoing>[] = [];
   return {
     /** For commands on behalf of a request: fails at once while Redis is unavailable, and reconnects by itself. */
     producer,
     /** A connection that waits for Redis as long as it takes, for workers. */
-    consumer: lasting,
+    consumer: () => openClient(lasting).on("error", onError),
     /** A connection for subscriptions; it renews them by itself after a break. */
-    subscriber: lasting,
+    subscriber: () => {
+      const client = openClient(lasting).on("error", onError);
+      // Without a command under way nobody would notice that it is dead.
+      pings.push(keepDoing(() => client.ping(), { everyMs: PING_EVERY_MS, onError: () => undefined }));
+      return client;
+    },
     /** Prefix of every key. */
     prefix,
+    /** What is wrong with the server's settings, as far as is known; undefined when nothing is. */
+    remark: server.remark,
+    /** @throws AppError `unavailable` when a connection is lost, the blocking ones of workers among them. */
+    checkConnections(): void {
+      const lost = open.filter(({ status }) => status !== "ready" && status !== "end").length; // a worker was closed by its end
+      if (lost > 0) throw new AppError("unavailable", `${lost} of ${open.length} connections to Redis are lost`);
+    },
     close: async () => {
-      for (const connection of open) connection.disconnect();
+      await Promise.all(pings.map((each) => each.stop()));
+      for (const connection of open) if (connection.status !== "end") connection.disconnect();
     },
   };
 }
 
-async function untilReady(connection: Redis): Promise<void> {
+async function untilReady(connection: Redis, host: string): Promise<void> {
   let failure: unknown;
   const keep = (error: unknown) => {
     failure = error;
   };
-  connection.on("error", keep);
-  const { path, host, port } = connection.options;
+  const keepWhole = (error: unknown) => {
+    if (!sentinelFailed) keep(error); // which says less than that of a Sentinel
+  };
+  let sentinelFailed = false;
+  const keepSentinel = (error: unknown) => {
+    sentinelFailed = true;
+    keep(error);
+  };
+  connection.on("error", keepWhole).on("sentinelError", keepSentinel);
   await firstResponse({
     setting: "REDIS_URL",
-    host: path ?? `${host}:${port}`,
-    timeoutMs: CONNECT_TIMEOUT_MS,
+    host,
+    timeoutMs: START_TIMEOUT_MS,
     answer: new Promise<void>((resolve) => void connection.once("ready", resolve)),
     failure: () => failure,
   });
-  connection.off("error", keep);
+  connection.off("error", keepWhole).off("sentinelError", keepSentinel);
 }

@@ -17,6 +17,8 @@ export function switchTracing(to: Facade | undefined): void {
 export type Traced = {
   /** Runs `work` in the span: what it begins, logs and submits is a part of it. */
   run<T>(work: () => T): T;
+  /** Adds attributes, which are made only where something is traced. */
+  add(toAttributes: () => Attributes): void;
   /** `failure` is the code of what went wrong. */
   end(end?: { name?: string; attributes?: Attributes; failure?: string | undefined }): void;
 };
@@ -30,14 +32,15 @@ export type SpanStart = {
 };
 
 /** What nothing is traced with. */
-export const untraced: Traced = { run: (work) => work(), end: () => undefined };
+export const untraced: Traced = { run: (work) => work(), add: () => undefined, end: () => undefined };
 
 /** Outcomes that are no errors: the client has disconnected or cancelled. */
 const notErrors = new Set(["client_closed", "cancelled"]);
 
 /** Begins a span. Attributes hold ids and names, never contents or keys. */
-export function beginSpan({ name, kind, attributes, parent }: SpanStart): Traced {
+export function beginSpan(start: SpanStart | (() => SpanStart)): Traced {
   if (facade === undefined) return untraced;
+  const { name, kind, attributes, parent } = typeof start === "function" ? start() : start;
   const { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } = facade;
   const within = parent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, parent);
   const span = trace.getTracer("switchyard").startSpan(name, { kind: SpanKind[kind], attributes }, within);
@@ -45,6 +48,7 @@ export function beginSpan({ name, kind, attributes, parent }: SpanStart): Traced
   const inside: Context = trace.setSpan(within, span);
   return {
     run: (work) => context.with(inside, work),
+    add: (toAttributes) => void span.setAttributes(toAttributes()),
     end: (end = {}) => {
       if (end.name !== undefined) span.updateName(end.name);
       if (end.attributes !== undefined) span.setAttributes(end.attributes);
@@ -57,12 +61,16 @@ export function beginSpan({ name, kind, attributes, parent }: SpanStart): Traced
   };
 }
 
-/** Runs `work` in a span of its own. */
-export async function inSpan<T>(start: SpanStart, work: () => Promise<T>): Promise<T> {
+/** Runs `work` in a span of its own. `toEnd`: what the span says of its result. */
+export async function inSpan<T>(
+  start: SpanStart,
+  work: () => Promise<T>,
+  toEnd?: (result: T) => Parameters<Traced["end"]>[0],
+): Promise<T> {
   const traced = beginSpan(start);
   try {
     const result = await traced.run(work);
-    traced.end();
+    traced.end(toEnd?.(result));
     return result;
   } catch (error) {
     traced.end({ failure: failureOf(error) });

@@ -102,9 +102,10 @@ export function holdLease(
       controller.signal.throwIfAborted();
       await checked(claims.heartbeat(lease));
     },
-    async step(data: Record<string, unknown>): Promise<void> {
+    async step(data: Record<string, unknown>, progress?: JobProgress): Promise<void> {
       controller.signal.throwIfAborted();
-      await checked(claims.step(lease, data, lastEventId));
+      last = progress ?? last;
+      await checked(claims.step(lease, data, { lastEventId, progress }));
     },
     /** The latest progress that was reported, written or not. */
     lastProgress: () => last,

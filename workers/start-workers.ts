@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { DelayedError, UnrecoverableError, Worker } from "bullmq";
 import { makePace } from "../src/isolation/pace.ts";
+import { skipVersionCheck } from "../src/jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition } from "../src/jobs/queues.ts";
 import type { Work } from "../src/jobs/work.ts";
 import type { Platform } from "../src/platform.ts";
@@ -18,6 +19,9 @@ const STALL_CHECKS_A_LEASE = 3;
 
 /** How long an idle worker waits for BullMQ's wake-up before it looks itself, in seconds: a frozen worker may have had it. */
 const POLL_QUEUE_S = 2;
+
+/** How long a worker waits after Redis was lost before it asks again, in ms. */
+const RETRY_REDIS_MS = 1_000;
 
 export type WorkersOptions = {
   /** Works besides the product's own, as a bench's no-op. */
@@ -138,7 +142,9 @@ function startWorker(deps: ShellDeps, queue: QueueDefinition, factor: number) {
       concurrency: Math.max(1, Math.round(queue.concurrency * factor)),
       lockDuration: deps.leaseMs,
       stalledInterval: Math.ceil(deps.leaseMs / STALL_CHECKS_A_LEASE),
+      skipVersionCheck,
       drainDelay: POLL_QUEUE_S,
+      runRetryDelay: RETRY_REDIS_MS,
       maxStalledCount: Number.MAX_SAFE_INTEGER, // the record decides when a job has been lost too often
     }).on("error", (error) => onError({ message: error.message }));
   const relief = makeRelief({

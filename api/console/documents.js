@@ -54,7 +54,7 @@ function Drop({ onAccepted }) {
   /** @param {any} event */
   const pick = (event) => send(event.target.files);
   return html`<div class="drop ${isOver ? "over" : ""}" onDrop=${drop} onDragOver=${over} onDragLeave=${() => setIsOver(false)}>
-      <label>Drop PDF, DOCX, HTML, Markdown or text files here, or choose them <input type="file" multiple onChange=${pick} /></label></div>
+      <label>Drop PDF, DOCX, XLSX, PPTX, HTML, Markdown, CSV or text files here, or choose them <input type="file" multiple onChange=${pick} /></label></div>
     ${files.length === 0 ? null : html`<ul class="plain" role="status">${files.map(({ name, state, id }) => html`<li>${name}: ${state} ${id ? html`<${IdLink} id=${id} />` : null}</li>`)}</ul>`}`;
 }
 

@@ -9,9 +9,12 @@ import { Badge, between, Choice, Facts, IdLink, Problem, Table, Text, Time } fro
 const kinds = ["ingestion", "agent", "workflow", "composite", "response", "completion"];
 const states = ["queued", "running", "awaiting", "completed", "failed", "cancelled"];
 
+/** A run that ended early shows how, although its job has completed. @param {any} job */
+const stateOf = ({ status, progress }) => (status === "completed" ? progress.stage : status);
+
 /** @param {any} job */
 const row = (job) => html`<tr>
-  <td><${IdLink} id=${job.jobId} text=${job.title ?? job.jobId} /></td><td>${job.kind}</td><td><${Badge} text=${job.status} /></td>
+  <td><${IdLink} id=${job.jobId} text=${job.title ?? job.jobId} /></td><td>${job.kind}</td><td><${Badge} text=${stateOf(job)} /></td>
   <td>${job.startedBy ?? ""}</td><td><${Time} at=${job.createdAt} /></td><td>${between(job.startedAt, job.finishedAt)}</td>
 </tr>`;
 
@@ -95,7 +98,7 @@ export function Run({ id }) {
       : html`<p class="busy-note" role="status">Loading …</p>`;
   const { kind, title, status, progress, startedBy, createdAt, startedAt, finishedAt } = job.value;
   const { attempts, traceId, error, about, result } = job.value;
-  return html`<h1>${title ?? kind} <${Badge} text=${status} /></h1>
+  return html`<h1>${title ?? kind} <${Badge} text=${stateOf(job.value)} /></h1>
     <${Facts} facts=${[
       ["Kind", kind],
       ["Job", html`<code>${id}</code>`],

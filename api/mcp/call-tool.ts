@@ -9,8 +9,8 @@ import { isFinal } from "../../src/store/job-state.ts";
 import { hasRole, rootOf } from "../../src/tenancy/roles.ts";
 import { toAppError } from "../middleware/errors.ts";
 import { admitCall } from "../middleware/rate-limit.ts";
-import { knownFields, parseInput } from "../middleware/validate.ts";
-import { unknownIn } from "../read-input.ts";
+import { findUnknown } from "../middleware/unknown-fields.ts";
+import { formatPath, readInput } from "../middleware/validate.ts";
 import type { HandlerInput } from "../route.ts";
 import type { Question } from "./approval-forms.ts";
 import { questionFor, resumeCall, toAsking } from "./asked-call.ts";
@@ -76,12 +76,16 @@ function requireParamHeaders(input: HandlerInput, { inputSchema }: AnyTool, give
 
 /** The arguments as the tool takes them, and the names of those that it does not know. @throws RpcFault that names each problem. */
 function readArguments(tool: AnyTool, sent: unknown): { given: unknown; ignored: readonly string[] } {
-  const ignored = unknownIn(sent, knownFields(tool.input));
   try {
-    return { given: parseInput(tool.input, sent, "arguments"), ignored };
+    const { data: given, ignored } = readInput(tool.input, sent, "arguments");
+    return { given, ignored: ignored.map((path) => formatPath(path)) };
   } catch (error) {
     const { message, details } = toAppError(error);
-    const unknown = ignored.map((field) => ({ in: "arguments", path: field.slice(0, 64), message: "is unknown" }));
+    const unknown = findUnknown(tool.input, sent).map(({ path }) => ({
+      in: "arguments",
+      path: formatPath(path).slice(0, 64),
+      message: "is unknown",
+    }));
     throw new RpcFault(rpcCodes.params, message, { data: [...(Array.isArray(details) ? details : []), ...unknown] });
   }
 }

@@ -1,5 +1,6 @@
 import { AppError, isOfPart } from "../../src/errors.ts";
 import { toJobError } from "../../src/jobs/job-outcome.ts";
+import { toProgressView } from "../../src/jobs/job-view.ts";
 import { cancelWork } from "../../src/jobs/work.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { isFinal } from "../../src/store/job-state.ts";
@@ -47,11 +48,14 @@ export function toCreated(dialect: Dialect, job: JobRecord): Record<string, unkn
 }
 
 function toTask(dialect: Dialect, job: JobRecord, question: Question | null) {
-  const { _id: taskId, createdAt, updatedAt, expireAt, progress } = job;
+  const { _id: taskId, createdAt, updatedAt, expireAt } = job;
+  const progress = toProgressView(job);
   const lifeMs = expireAt === undefined ? null : expireAt.getTime() - createdAt.getTime();
   const times = { createdAt: createdAt.toISOString(), lastUpdatedAt: updatedAt.toISOString() };
   const status = statusOf(job, question);
-  const statusMessage = statusMessages[status] ?? `${progress.stage}, ${progress.done} of ${progress.total}`;
+  const endedEarly = job.status === "completed" && progress.stage !== "completed";
+  const message = endedEarly ? `The run was ${progress.stage}.` : statusMessages[status];
+  const statusMessage = message ?? `${progress.stage}, ${progress.done} of ${progress.total}`;
   const about = { taskId, status, statusMessage, ...times };
   if (isStateless(dialect)) return { ...about, ttlMs: lifeMs, pollIntervalMs: POLL_INTERVAL_MS };
   return { ...about, ttl: lifeMs, pollInterval: POLL_INTERVAL_MS };

@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import getRawBody from "raw-body";
 import { AppError, invalidRequest } from "../../src/errors.ts";
+import { parseKeepingDigits } from "../../src/exact-json.ts";
 import type { ApiContext } from "../context.ts";
 
 /** Deeper nesting than any valid body has; walking or printing a deeper one would exhaust the stack. */
@@ -27,7 +28,7 @@ export function hasBody(request: IncomingMessage): boolean {
 }
 
 /** The largest JSON body that a route takes, in bytes, and the setting that says so. */
-export type JsonLimit = { bytes: number; setting?: string };
+export type JsonLimit = { bytes: number; setting?: string; keepsDigits?: boolean };
 
 /** A JSON body within `limit`, whose bytes `kept` keeps. @throws AppError `unsupported_media_type`, `request_too_large`, `malformed_json`. */
 export async function readJsonBody(ctx: ApiContext, limit: JsonLimit, kept?: { bytes?: Buffer }): Promise<unknown> {
@@ -36,7 +37,7 @@ export async function readJsonBody(ctx: ApiContext, limit: JsonLimit, kept?: { b
   rejectCostlyShape(bytes);
   if (!isUtf8(bytes)) throw new AppError("malformed_json", "The body is not valid UTF-8.");
   if (kept) kept.bytes = bytes;
-  return parseJson(bytes.toString("utf8"));
+  return parseJson(bytes.toString("utf8"), limit.keepsDigits ? parseKeepingDigits : JSON.parse);
 }
 
 function requireJsonType(ctx: ApiContext): void {
@@ -136,10 +137,10 @@ function endOfString(bytes: Buffer, begin: number): number {
   return bytes.length;
 }
 
-function parseJson(text: string): unknown {
+function parseJson(text: string, parse: (text: string) => unknown): unknown {
   let value: unknown;
   try {
-    value = JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
+    value = parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
   } catch (error) {
     throw new AppError("malformed_json", `The body is not valid JSON${positionIn(error)}.`, { cause: error });
   }

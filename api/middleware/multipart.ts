@@ -3,8 +3,9 @@ import { z } from "zod";
 import { AppError, invalidRequest } from "../../src/errors.ts";
 import type { ApiContext } from "../context.ts";
 import { continueIfExpected, rejectEncodedBody, tooLarge } from "./body.ts";
+import { watchFileType } from "./file-type.ts";
 
-/** A file of a `multipart/form-data` body, held in memory. `mediaType` is what the client claims. */
+/** A file of a `multipart/form-data` body, held in memory. `mediaType` is what the client claims, with its parameters. */
 export type UploadedFile = { filename: string; mediaType: string; bytes: Buffer };
 
 /** Schema of the `file` field of a multipart body. */
@@ -26,6 +27,7 @@ export async function readMultipartBody(ctx: ApiContext, limitBytes: number): Pr
   if (Number(ctx.get("content-length")) > limitBytes + ENVELOPE_BYTES) throw tooLarge(ctx, limitBytes);
   const parser = openParser(ctx, limitBytes);
   const fields = new Map<string, unknown>();
+  const declaredType = watchFileType(ctx.req);
   continueIfExpected(ctx);
   await new Promise<void>((resolve, reject) => {
     const fail = (error: unknown) => {
@@ -38,10 +40,11 @@ export async function readMultipartBody(ctx: ApiContext, limitBytes: number): Pr
     });
     parser.on("file", (name, stream, info) => {
       const chunks: Buffer[] = [];
+      const { filename = "", mimeType } = info;
+      const mediaType = declaredType() ?? mimeType;
       stream.on("data", (chunk: Buffer) => chunks.push(chunk));
       stream.on("limit", () => fail(tooLarge(ctx, limitBytes)));
       stream.on("end", () => {
-        const { filename = "", mimeType: mediaType } = info;
         fields.set(name, { filename, mediaType, bytes: Buffer.concat(chunks) } satisfies UploadedFile);
       });
     });

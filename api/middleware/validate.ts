@@ -1,7 +1,10 @@
 import type { z } from "zod";
 import { AppError } from "../../src/errors.ts";
-import { toPlainWords } from "./plain-words.ts";
+import { readingOf } from "../../src/limiting.ts";
+import { isSameName } from "../../src/near-names.ts";
+import { toPlainWords, toSentence, toUnknownWords } from "../../src/plain-words.ts";
 import { withPresentFields } from "./present-fields.ts";
+import { defOf, findUnknown, opennessOf } from "./unknown-fields.ts";
 
 /** Most problems that one response lists. */
 const MAX_ISSUES = 100;
@@ -14,17 +17,38 @@ type InputPlace = "body" | "query" | "arguments";
 /** How often nulls are removed from a value: those of an inner field may show only when an outer one is valid. */
 const MAX_NULL_ROUNDS = 4;
 
-/** Parses a part of a request; null in an optional field counts as absent. @throws AppError `invalid_request`, all problems. */
-export function parseInput(schema: z.ZodType, value: unknown, where: InputPlace): unknown {
+/** A part of a request as its schema takes it, and the paths of the fields that nobody reads, the first 20. */
+export type ReadInput = { data: unknown; ignored: PropertyKey[][] };
+
+/**
+ * Reads a part of a request. Null in an optional field counts as absent, unless the field limits something (see `limiting`; in
+ * strict objects each does). @throws AppError `invalid_request`, all problems.
+ */
+export function readInput(schema: z.ZodType, value: unknown, where: InputPlace): ReadInput {
+  const unknown = findUnknown(schema, value);
+  const meant = unknown.flatMap(({ path, near }) =>
+    near === undefined ? [] : [{ path: path.slice(0, -1), message: toUnknownWords([String(path.at(-1))], [near]) }],
+  );
+  const data = parseInput(schema, value, where, meant);
+  return { data, ignored: unknown.map(({ path }) => [...path]) };
+}
+
+/** As `readInput`, where nobody asks what is ignored; `known` are problems that were found before. */
+export function parseInput(
+  schema: z.ZodType,
+  value: unknown,
+  where: InputPlace,
+  known: readonly Problem[] = [],
+): unknown {
   let problems: Problem[] = [];
   for (let round = 0; round <= MAX_NULL_ROUNDS; round += 1) {
     const result = withPresentFields(schema, value).safeParse(value, { error: toPlainWords });
-    if (result.success) return result.data;
-    problems = result.error.issues.slice(0, MAX_ISSUES).flatMap((issue) => flatten(issue, value));
+    if (result.success && known.length === 0) return result.data;
+    problems = (result.error?.issues ?? []).slice(0, MAX_ISSUES).flatMap((issue) => flatten(issue, value));
     const dropped = problems.filter(({ path }) => dropNull(schema, value, path));
     if (dropped.length === 0) break;
   }
-  throw toValidationError(problems, where);
+  throw toValidationError([...known, ...problems], where);
 }
 
 type Problem = { path: PropertyKey[]; message: string };
@@ -32,24 +56,30 @@ type Problem = { path: PropertyKey[]; message: string };
 /** Removes the null at a path that belongs to a declared field, and reports whether there was one. */
 function dropNull(schema: z.ZodType, value: unknown, path: readonly PropertyKey[]): boolean {
   const name = path.at(-1);
-  if (name === undefined || valueAt(value, path) !== null || !isField(schema, path)) return false;
+  if (name === undefined || valueAt(value, path) !== null) return false;
   const parent = valueAt(value, path.slice(0, -1));
-  return (
-    typeof parent === "object" && parent !== null && !Array.isArray(parent) && Reflect.deleteProperty(parent, name)
-  );
+  if (typeof parent !== "object" || parent === null || Array.isArray(parent)) return false;
+  const isGiven = ([other, one]: [string, unknown]) => one !== null && isSameName(other, String(name)); // as `agent_id`, `agentId`
+  if (!mayBeAbsent(schema, path) && !Object.entries(parent).some(isGiven)) return false;
+  return Reflect.deleteProperty(parent, name);
 }
 
-/** Whether a path leads to a field that an object schema declares, and not to one of a record, which the caller names. */
-function isField(schema: z.ZodType, path: readonly PropertyKey[]): boolean {
-  const { def } = schema._zod as z.core.$ZodTypeInternals & { def: SchemaDef };
+/**
+ * Whether a path leads to a field that an object schema declares, and not to one of a record, which the caller names; and whether
+ * to leave the field out limits no less than what null may have meant.
+ */
+function mayBeAbsent(schema: z.ZodType, path: readonly PropertyKey[]): boolean {
+  const def = defOf(schema);
   const inner = [def.in, def.innerType, def.left, def.right, ...(def.options ?? [])].filter(
     (each) => each !== undefined,
   );
-  if (inner.some((each) => isField(each, path))) return true;
+  if (inner.some((each) => mayBeAbsent(each, path))) return true;
   const [key, ...rest] = path;
   const next = def.type === "object" ? def.shape?.[String(key)] : def.type === "array" ? def.element : undefined;
   if (next === undefined) return false;
-  return rest.length === 0 ? def.type === "object" : isField(next, rest);
+  if (rest.length > 0) return mayBeAbsent(next, rest);
+  const isLimit = opennessOf(def) === "strict" || readingOf(next) !== undefined;
+  return def.type === "object" && (!isLimit || defOf(next).type === "default");
 }
 
 function toValidationError(flat: readonly Problem[], where: InputPlace): AppError {
@@ -60,11 +90,6 @@ function toValidationError(flat: readonly Problem[], where: InputPlace): AppErro
   const param = first === undefined || first.path === "" ? where : first.path;
   const message = first === undefined ? "The request is not valid." : toSentence(param, first.message);
   return new AppError("invalid_request", message, { param, details });
-}
-
-/** "messages is missing." for a problem that continues the field's name; "key: …" for one that is a sentence itself. */
-export function toSentence(param: string, problem: string): string {
-  return /^(is|must|has) /.test(problem) ? `${param} ${problem}.` : `${param}: ${problem}`;
 }
 
 function shorten(text: string): string {
@@ -106,36 +131,10 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   );
 }
 
-/** A path as `messages[0].role`. */
-export function formatPath(path: readonly PropertyKey[]): string {
+/** A path as `messages[0].role`; `show` writes its names. */
+export function formatPath(path: readonly PropertyKey[], show: (name: PropertyKey) => string = String): string {
   return path.reduce<string>((text, part) => {
     if (typeof part === "number") return `${text}[${part}]`;
-    return text === "" ? String(part) : `${text}.${String(part)}`;
+    return text === "" ? show(part) : `${text}.${show(part)}`;
   }, "");
 }
-
-/** Names of the top-level fields that a schema knows; undefined when it accepts any. */
-export function knownFields(schema: z.ZodType | undefined): Set<string> | undefined {
-  if (schema === undefined) return undefined;
-  const { def } = schema._zod as z.core.$ZodTypeInternals & { def: SchemaDef };
-  if (def.type === "object") return def.catchall === undefined ? new Set(Object.keys(def.shape ?? {})) : undefined;
-  if (def.type === "pipe") return knownFields(def.in) ?? knownFields(def.out); // `z.preprocess` knows fields behind it
-  if (def.innerType) return knownFields(def.innerType);
-  if (def.type !== "union" && def.type !== "intersection") return undefined;
-  const parts = (def.options ?? [def.left, def.right]).map(knownFields);
-  return parts.every((part) => part !== undefined) ? new Set(parts.flatMap((part) => [...part])) : undefined;
-}
-
-/** The parts of zod's definitions that name fields; https://zod.dev/packages/core describes them. */
-type SchemaDef = {
-  type: string;
-  shape?: Record<string, z.ZodType>;
-  catchall?: unknown;
-  in?: z.ZodType;
-  element?: z.ZodType;
-  out?: z.ZodType;
-  innerType?: z.ZodType;
-  options?: z.ZodType[];
-  left?: z.ZodType;
-  right?: z.ZodType;
-};

@@ -33,7 +33,7 @@ export const agentRoutes = [
     body: agentBodySchema,
     example,
     responses: { 201: { description: "The agent", body: agentViewSchema } },
-    errors: ["unknown_model", "source_refused", "quota_exceeded", "wrong_state"],
+    errors: ["unknown_model", "source_refused", "quota_exceeded", "wrong_state", "not_found"],
     result: ({ body, caller, platform }) => platform.agents.create(caller, body),
   }),
   routes.get("/agents", {

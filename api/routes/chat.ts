@@ -235,10 +235,16 @@ async function* toSseEvents(events: AsyncIterable<ChatEvent[]>, hasDebug: boolea
 }
 
 function toFinalEvent(end: StreamEnd, hasDebug: boolean): z.input<typeof chatEventSchema> {
-  const { logId, usage, finishReason, model, cached, costUsd } = end;
+  const { logId, usage, finishReason, providerFinishReason, model, cached, costUsd } = end;
   const { inputTokens, outputTokens } = usage;
   const about = { logId, inputTokens, outputTokens, finishReason, model, cached, costUsd };
   const toolCalls = toWireToolCalls(end.toolCalls);
   const counted = usesPromptCache(usage) ? { usage: toWireUsage(usage) } : {};
-  return { done: true, ...about, ...counted, ...defined({ toolCalls }), ...toPreprocessing(end, hasDebug) };
+  return {
+    done: true,
+    ...about,
+    ...counted,
+    ...defined({ toolCalls, providerFinishReason }),
+    ...toPreprocessing(end, hasDebug),
+  };
 }

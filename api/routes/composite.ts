@@ -7,7 +7,7 @@ import {
   profileSchema,
 } from "../../src/composite/schemas.ts";
 import { idSchema } from "../../src/ids.ts";
-import { listOf, wholeList } from "../list-query.ts";
+import { listOf, wholeList, wholeListQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -41,11 +41,13 @@ export const compositeRoutes = [
   }),
   routes.get("/composite/patterns", {
     summary: "The patterns",
+    query: wholeListQuery,
     responses: { 200: { description: "Every pattern", body: listOf(patternSchema) } },
     result: ({ platform }) => wholeList(platform.composite.patterns()),
   }),
   routes.get("/composite/profiles", {
     summary: "The industry profiles",
+    query: wholeListQuery,
     responses: { 200: { description: "Every profile", body: listOf(profileSchema) } },
     result: ({ platform }) => wholeList(platform.composite.profiles()),
   }),

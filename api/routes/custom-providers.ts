@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { toView } from "../../src/defined.ts";
 import { customProviderBodySchema, customProviderViewSchema } from "../../src/gateway/providers/custom/schemas.ts";
-import { listOf, wholeList } from "../list-query.ts";
+import { listOf, wholeList, wholeListQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
@@ -14,6 +14,7 @@ export const customProviderRoutes = [
   routes.get("/ai/providers/custom", {
     auth: "member",
     summary: "Your tenant's custom providers, by name",
+    query: wholeListQuery,
     responses: { 200: { description: "All of them, without their keys", body: listOf(providerSchema) } },
     result: async ({ caller, platform }) =>
       wholeList((await platform.customProviders.list(caller.tenantId)).map((view) => toView(view))),

@@ -5,7 +5,7 @@ import { idSchema } from "../../src/ids.ts";
 import type { Platform } from "../../src/platform.ts";
 import { MAX_VERSIONS } from "../../src/store/definition-version-store.ts";
 import { workflowViewSchema } from "../../src/workflows/schemas.ts";
-import { listOf, wholeList } from "../list-query.ts";
+import { listOf, wholeList, wholeListQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
@@ -29,6 +29,7 @@ function versionRoutes<const K extends "agents" | "workflows">(
       summary: `Versions of ${what === "agent" ? "an agent" : "a workflow"}, newest first`,
       description: `The last ${MAX_VERSIONS} at most, 2 MiB of them together. A run names the version that it ran with, and keeps it.`,
       params,
+      query: wholeListQuery,
       responses: { 200: { description: "The versions", body: listSchema } },
       result: async ({ params: { id }, caller, platform }) =>
         wholeList(await of(platform).versions(caller.tenantId, id)),

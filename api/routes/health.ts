@@ -17,16 +17,17 @@ export const healthRoutes = [
     result: () => ({ status: "ok" }),
   }),
   routes.get("/readyz", {
-    summary: "Whether the service can do its work",
+    summary: "Whether the service can answer, and the state of its parts",
     isProbe: true,
-    description: "200 only when the store, Redis and at least one worker respond. The check is at most 1 s old.",
+    description:
+      "200 while the store takes writes: `degraded` when another part is down. The check is at most 1 s old.",
     responses: {
-      200: { description: "All parts are up", body: readinessSchema },
-      503: { description: "A part is down; `parts` says which", body: readinessSchema },
+      200: { description: "It can answer; `parts` says what is down, if anything is", body: readinessSchema },
+      503: { description: "The store is down, or jobs wait for too long", body: readinessSchema },
     },
     async handler({ platform }) {
       const body = await recentReadiness(platform);
-      const isReady = body.status === "ready";
+      const isReady = body.status !== "not_ready";
       return { status: isReady ? 200 : 503, body, headers: isReady ? {} : { "retry-after": "2" } };
     },
   }),

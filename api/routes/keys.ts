@@ -13,7 +13,7 @@ import { named } from "../schema-names.ts";
 
 const createBody = named(
   "ApiKeyRequest",
-  z.object({
+  z.strictObject({
     role: z.enum(roles).default("member"),
     subject: z
       .string()

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { listedModelSchema, modelQuerySchema } from "../../src/gateway/schemas.ts";
-import { totalHeader } from "../list-query.ts";
+import { totalHeader, wholeListQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
@@ -14,10 +14,10 @@ const MAX_MODELS = 5;
 const model = z.string().min(1).max(200);
 const fallbacksSchema = named(
   "Fallbacks",
-  z.object({
+  z.strictObject({
     fallbacks: z
       .array(
-        z.object({
+        z.strictObject({
           model: model.describe("The model that may fail"),
           models: z.array(model).min(1).max(MAX_MODELS).describe("Those that respond in its place, in order"),
         }),
@@ -53,6 +53,7 @@ export const modelRoutes = [
   routes.get("/ai/fallbacks", {
     summary: "The models that respond in place of those that fail",
     description: aboutFallbacks,
+    query: wholeListQuery,
     responses: { 200: { description: "Your tenant's fallbacks", body: fallbacksSchema } },
     result: async ({ caller, platform }) => ({ fallbacks: await platform.fallbacks.find(caller.tenantId) }),
   }),

@@ -3,7 +3,7 @@ import { AppError } from "../../src/errors.ts";
 import { workerSchema } from "../../src/jobs/heartbeats.ts";
 import { inspectService, servicePartsSchema } from "../../src/service-parts.ts";
 import { listTenants, tenantOverviewSchema } from "../../src/tenancy/tenant-overview.ts";
-import { listOf, pageQuery, wholeList } from "../list-query.ts";
+import { listOf, pageQuery, wholeList, wholeListQuery } from "../list-query.ts";
 import { readPassword } from "../middleware/operator.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -64,6 +64,7 @@ export const operatorRoutes = [
   routes.get("/operator/workers", {
     summary: "The worker processes that are alive",
     description: "Each reports itself every 5 seconds; one that has not for 20 is gone. At most 500.",
+    query: wholeListQuery,
     responses: { 200: { description: "The workers", body: listOf(named("Worker", workerSchema)) } },
     result: async ({ platform: { jobs } }) => wholeList(await jobs.heartbeats.list()),
   }),

@@ -4,7 +4,7 @@ import { invalidRequest } from "../../src/errors.ts";
 import { type KeyProvider, keyedProviders, keyProviders } from "../../src/gateway/providers/registry.ts";
 import { verifyProviderKey } from "../../src/gateway/providers/verify-key.ts";
 import type { Platform } from "../../src/platform.ts";
-import { listOf, wholeList } from "../list-query.ts";
+import { listOf, wholeList, wholeListQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
@@ -12,7 +12,7 @@ const params = z.object({ provider: z.enum(keyProviders) });
 const query = z.object({
   verify: z.enum(["true", "false"]).default("false").describe("`true` asks the provider whether it takes the key"),
 });
-const body = z.object({
+const body = z.strictObject({
   key: z
     .string()
     .min(20)
@@ -42,6 +42,7 @@ export const providerRoutes = [
   routes.get("/ai/providers", {
     auth: "member",
     summary: "Which providers have a key of yours",
+    query: wholeListQuery,
     responses: { 200: { description: "Every provider that takes customers' keys", body: listOf(providerSchema) } },
     result: async ({ caller, platform }) =>
       wholeList((await platform.providerKeys.list(caller.tenantId)).map((view) => toView(view))),

@@ -82,9 +82,9 @@ export const ragRoutes = [
   routes.post("/rag/ingest", {
     summary: "Ingest a URL, a text or a file",
     description:
-      "PDF, DOCX, HTML, Markdown or plain text; the content decides first, then the type, then the name. Send exactly one " +
-      "of `url`, `content` and `file`. The same URL keeps its document: queries see the earlier version until the new one " +
-      "is complete. A document with the content of an earlier one names it in `duplicateOf`.",
+      "PDF, DOCX, XLSX, PPTX, HTML, Markdown, CSV or plain text; the content decides first, then the type, then the name. " +
+      "Send exactly one of `url`, `content` and `file`. The same URL keeps its document: queries see the earlier version " +
+      "until the new one is complete. A document with the content of an earlier one names it in `duplicateOf`.",
     body: named(
       "IngestRequest",
       withOneSource("json", z.union([byUrl.extend(withCallback), byContent.extend(withCallback)])),
@@ -194,7 +194,7 @@ export const ragRoutes = [
         body: named("QueryResponse", queryOutcomeSchema),
       },
     },
-    errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable"],
+    errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable", "not_found"],
     example: { query: "When is the pump bled?", topK: 5 },
     result: ({ body, caller, platform, signal }) => platform.rag.query(caller, body, signal),
   }),

@@ -26,7 +26,7 @@ export const searchToolRoutes = [
     body: named("SearchToolRequest", searchToolBodySchema),
     example,
     responses: { 201: { description: "The tool", body: view } },
-    errors: ["wrong_state", "quota_exceeded", "insufficient_scope"],
+    errors: ["wrong_state", "quota_exceeded", "insufficient_scope", "not_found"],
     result: ({ body, caller, platform }) => platform.searchTools.create(caller, body),
   }),
   routes.get("/rag/tools", {

@@ -83,7 +83,7 @@ export const usageRoutes = [
     description:
       "It holds everywhere within 5 seconds, for all calls of the month, in UTC. The operator's limit holds beside it: the lower " +
       "of the two counts. `null` removes your own.",
-    body: z.object({ limitUsd: z.number().min(0).max(MAX_BUDGET_USD).nullable() }),
+    body: z.strictObject({ limitUsd: z.number().min(0).max(MAX_BUDGET_USD).nullable() }),
     example: { limitUsd: 50 },
     responses: { 200: { description: "What holds now", body: z.object({ budget: budgetSchema }) } },
     async result({ body, caller: { tenantId }, platform: { gateway } }) {
@@ -97,7 +97,7 @@ export const usageRoutes = [
       "Sums by model, surface, API key, day, hour or subject, over days in UTC, both included. A subject is whom a call was made " +
       "for: its `safety_identifier`, or its `user`. A report has at most 1,000 rows, those that cost most. It covers 366 days at " +
       "most; by subject 31, by hour 7 of the last 32. A call is counted within 50 ms of its end.",
-    query: z.object({
+    query: z.strictObject({
       from: z.iso.date().optional().describe("First day; default: 30 days ago, by hour yesterday"),
       to: z.iso.date().optional().describe("Last day; default: today"),
       groupBy: z.enum(usageGroupings).default("day"),

@@ -89,9 +89,10 @@ export const workflowRoutes = [
       "Steps run in order. Texts may hold `{{ expression }}` in CEL over `input`, `steps.<id>.output`, `previous` (the output of " +
       "the last step that is no condition) and `run`; an invalid expression, or one that names a step that does not come before, is refused here.",
     body: workflowBodySchema,
+    keepsDigits: true,
     example,
     responses: { 201: { description: "The workflow", body: workflowViewSchema } },
-    errors: ["unknown_model", "source_refused", "quota_exceeded", "wrong_state"],
+    errors: ["unknown_model", "source_refused", "quota_exceeded", "wrong_state", "not_found"],
     result: ({ body, caller, platform }) => platform.workflows.create(caller, body),
   }),
   routes.get("/workflows", {
@@ -113,6 +114,7 @@ export const workflowRoutes = [
       "Runs that have started keep their version. Members replace their own workflows, admins those of others too.",
     params,
     body: workflowReplacementSchema,
+    keepsDigits: true,
     example,
     responses: { 200: { description: "The workflow", body: workflowViewSchema } },
     errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state", "quota_exceeded"],
@@ -133,13 +135,21 @@ export const workflowRoutes = [
       "steps can be followed at `/jobs/:id/events`.",
     params,
     body: named("WorkflowRunRequest", withNamedInput(executeBodySchema.extend(withCallback))),
+    keepsDigits: true,
     isBodyOptional: true,
     isAsync: true,
     responses: {
       200: { description: "How the run ended", body: workflowResultSchema },
       202: { description: "The run has started", body: acceptedSchema },
     },
-    errors: [...modelCallErrors, "webhook_failed", "source_refused", "source_unreachable", "wrong_state"],
+    errors: [
+      ...modelCallErrors,
+      "answer_incomplete",
+      "webhook_failed",
+      "source_refused",
+      "source_unreachable",
+      "wrong_state",
+    ],
     example: { input: { complaint: "The pump is louder than the old one." } },
     handler(input) {
       const { params: path, body, caller, platform } = input;

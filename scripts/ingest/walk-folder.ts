@@ -8,7 +8,12 @@ export type Problem = { id: string; reason: string };
 export type Walked = { files: string[]; problems: Problem[]; leftOut: Problem[] };
 
 /** What folders and globs are searched for; a file that is named itself is loaded whatever its name. */
-const documentTypes = new Set([".pdf", ".docx", ".html", ".htm", ".md", ".markdown", ".txt", ".text"]);
+const documentTypes = new Set(
+  (
+    ".pdf .docx .docm .dotx .xlsx .xlsm .xltx .pptx .pptm .ppsx .potx .html .htm .xhtml .md .markdown .mdown .mkd .csv .tsv .tab " +
+    ".txt .text"
+  ).split(" "),
+);
 export const jsonLines = new Set([".jsonl", ".ndjson"]);
 export const skippedFolders = new Set(["node_modules", "__pycache__"]);
 

@@ -14,7 +14,7 @@ export type AgentsDeps = {
   store: Pick<Store, "agents" | "agentRuns" | "audit" | "workflows" | "definitionVersions">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "wait">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel" | "requireBudget">;
-  rag: Pick<Rag, "query">;
+  rag: Pick<Rag, "query" | "requireCollections">;
   composite: Pick<Composite, "accept">;
   workflows: Pick<Workflows, "accept" | "runOf" | "get">;
   /** How tools call other servers. */

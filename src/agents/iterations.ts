@@ -19,6 +19,8 @@ const MAX_CALLS = 16;
 /** Longest text of an answer, and of a call's arguments, that is kept, in characters. */
 const MAX_THOUGHT = 100_000;
 const MAX_ARGUMENTS = 100_000;
+/** Stands for arguments that did not come: no JSON, so that the call is not made. */
+const CUT = "(cut)";
 
 /** What followers of a run receive of it: nothing that was said. */
 export type RunStepEvent = { event: AuditContent["kind"]; index: number; action?: string; isError?: boolean };
@@ -31,7 +33,8 @@ export type IterationDeps = {
   usage: RunUsage;
   /** Aborts when the run has to end, for whatever reason. */
   signal: AbortSignal;
-  notify(event: RunStepEvent): Promise<void>;
+  /** `known`: how many iterations there are, the next one included. */
+  notify(event: RunStepEvent, known: number): Promise<void>;
   logger: Logger;
 };
 
@@ -53,9 +56,11 @@ export function makeIterations(deps: IterationDeps) {
   let best = "";
   let lastObserved = "";
   let count = 0;
+  let cutBy: Extract<Turn, { kind: "answer" }>["cut"];
 
   const take = (turn: Turn): ModelTurn => {
     count += 1;
+    cutBy = turn.kind === "answer" ? turn.cut : undefined;
     if (turn.thought.trim() !== "") best = turn.thought;
     const asked = turn.kind === "intention" ? turn.calls : [];
     for (const call of asked) calls.set(call.id, { ...call, index: count });
@@ -86,7 +91,8 @@ export function makeIterations(deps: IterationDeps) {
       await auditLog.append(turn);
       const taken = take(turn);
       const action = taken.calls.map(({ name }) => name).join(", ");
-      await deps.notify({ event: turn.kind, index: count, ...(action === "" ? {} : { action }) });
+      const event = { event: turn.kind, index: count, ...(action === "" ? {} : { action }) };
+      await deps.notify(event, taken.calls.length > 0 ? count + 1 : count);
       return taken;
     },
     async act(callId: string): Promise<string> {
@@ -96,21 +102,28 @@ export function makeIterations(deps: IterationDeps) {
       if (!call) throw new TypeError(`a tool call ${callId} was never recorded`);
       const startedAt = new Date().toISOString();
       const used = usage.ofStep();
-      const toolContext = { idempotencyKey: call.idempotencyKey, signal, limit: used.limit, spend: used.add };
-      const outcome = await callTool(deps.tools, call, toolContext, deps.logger);
+      const outcome = await callTool(deps.tools, call, toToolContext(deps, call, used), deps.logger);
       const observation: Observed = { kind: "observation", callId, ...outcome, startedAt, spent: used.spent() };
       await auditLog.append(observation);
       takeObservation(observation);
       const { isError } = outcome;
-      await deps.notify({ event: "observation", index: call.index, action: call.name, isError });
+      await deps.notify({ event: "observation", index: call.index, action: call.name, isError }, call.index + 1);
       return outcome.output;
     },
     /** Responses of the model so far. */
     count: () => count,
+    /** Why the last answer is not whole; undefined when it is. */
+    cutBy: () => cutBy,
     /** The best output so far: what the model said last, else what it observed last. */
     bestAnswer: () => (best === "" ? lastObserved : best),
   };
 }
+
+const toToolContext = (
+  { run, signal }: IterationDeps,
+  { idempotencyKey }: AuditCall,
+  { limit, add: spend }: ReturnType<RunUsage["ofStep"]>,
+) => ({ idempotencyKey, signal, limit, spend, conversationId: run.sessionId });
 
 const isTurn = (content: AuditContent) => content.kind === "intention" || content.kind === "answer";
 
@@ -125,7 +138,14 @@ async function askModel(
   const { model: name, temperature, maxTokens = Number.POSITIVE_INFINITY } = definition;
   const most = Math.min(await usage.tokensLeft(name, messages), maxTokens);
   const used = usage.ofStep();
-  const gatewayCaller: GatewayCaller = { tenantId, keyId: caller.keyId, surface: "agents", signal, limit: used.limit };
+  const gatewayCaller: GatewayCaller = {
+    tenantId,
+    keyId: caller.keyId,
+    surface: "agents",
+    signal,
+    limit: used.limit,
+    conversationId: run.sessionId,
+  };
   const outcome = await complete(deps, gatewayCaller, {
     model: name,
     messages,
@@ -139,9 +159,10 @@ async function askModel(
     options: { cache: false },
   });
   const thought = (outcome.text || (outcome.reasoning ?? "")).slice(0, MAX_THOUGHT).toWellFormed();
-  const { model, logId } = outcome;
+  const { model, logId, finishReason } = outcome;
+  const isCut = finishReason === "length" || finishReason === "content_filter";
   const common = { thought, model, logId, spent: used.spent() };
-  if (outcome.toolCalls.length === 0) return { kind: "answer", ...common };
+  if (outcome.toolCalls.length === 0) return { kind: "answer", ...common, ...(isCut ? { cut: finishReason } : {}) };
   const { areIdsKept, ...reasoned } = toRecordedParts(outcome, { isKnown, most: MAX_CALLS });
   return {
     kind: "intention",
@@ -150,7 +171,8 @@ async function askModel(
       // Ids of our own, where they may be: providers have been seen to give one twice in a conversation.
       id: areIdsKept ? call.id : `call_${index}_${place + 1}`,
       name: call.name.slice(0, 100).toWellFormed(),
-      arguments: call.arguments.slice(0, MAX_ARGUMENTS).toWellFormed(),
+      // No arguments of a call that was cut are not the same as none.
+      arguments: isCut && call.arguments === "" ? CUT : call.arguments.slice(0, MAX_ARGUMENTS).toWellFormed(),
       idempotencyKey: `${runId}-${index}-${place + 1}`,
     })),
     ...reasoned,

@@ -15,12 +15,14 @@ type Observed = { content: Extract<AuditContent, { kind: "observation" }>; at: s
 export function toRunView(run: AgentRunRecord, entries: readonly AuditEntry[], job: JobRecord | null): RunView {
   const { end, context, input, history, definition } = run;
   const contents = entries.map(({ content }) => content);
+  const notices = contents.flatMap((content) => (content.kind === "notice" ? [content.text] : []));
   return {
     ...toHead(run, job?.status, contents),
     agentName: definition.name,
     input,
     ...defined({
       history,
+      notices: notices.length > 0 ? notices : undefined,
       context: context === undefined ? undefined : JSON.parse(context),
       error: end ? end.error : job?.error,
     }),
@@ -50,7 +52,7 @@ function joinSteps(entries: readonly AuditEntry[]): StepView[] {
   const turns: { turn: Turn; at: string }[] = [];
   for (const { content, at } of entries) {
     if (content.kind === "observation") observed.set(content.callId, { content, at });
-    else if (content.kind !== "end") turns.push({ turn: content, at });
+    else if (content.kind === "intention" || content.kind === "answer") turns.push({ turn: content, at });
   }
   return turns.map(({ turn, at }, place) => {
     const { thought, model, logId, spent } = turn;

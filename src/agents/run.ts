@@ -9,6 +9,7 @@ import {
   stopReasons,
 } from "../store/agent-run-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
+import { inSpan, type SpanStart } from "../tracing.ts";
 import { type AuditLog, openAuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { type Iterations, makeIterations, type RunStepEvent } from "./iterations.ts";
@@ -41,11 +42,30 @@ export async function executeRun(deps: AgentsDeps, context: WorkContext): Promis
   const { tenantId, recordId: runId } = context;
   const { agentRuns } = deps.store;
   const run = await agentRuns.begin(tenantId, runId);
-  if (run) return toResult(await runToEnd(deps, run, context), run);
+  if (run) return toResult(await inSpan(toSpan(run), () => runToEnd(deps, run, context), failureOfRun), run);
   const ended = await agentRuns.get(tenantId, runId);
   if (!ended?.end) throw notFound("run");
   return toResult(ended.end, ended); // an earlier worker ended it, and died before it could report that
 }
+
+/** The span of a run, by OpenTelemetry's names. The calls of models in it have the usage, so that nothing is counted twice. */
+function toSpan({ definition, agentId, agentVersion, sessionId, _id }: AgentRunRecord): SpanStart {
+  const attributes = defined({
+    "gen_ai.operation.name": "invoke_agent",
+    "gen_ai.agent.id": agentId,
+    "gen_ai.agent.name": definition.name,
+    "gen_ai.agent.version": String(agentVersion),
+    "gen_ai.request.model": definition.model,
+    "gen_ai.conversation.id": sessionId,
+    "switchyard.run.id": _id,
+  });
+  return { name: `invoke_agent ${definition.name}`, kind: "INTERNAL", attributes };
+}
+
+const failureOfRun = ({ status, error, reason }: RunEnd) => ({
+  failure: error?.code,
+  attributes: defined({ "switchyard.run.status": status, "switchyard.run.stop_reason": reason }),
+});
 
 async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkContext): Promise<RunEnd> {
   const auditLog = await openAuditLog(deps.store.audit, run);
@@ -67,9 +87,17 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
       logger,
       execute: (runId, toolSignal) =>
         executeRun(deps, { ...context, recordId: runId, signal: toolSignal, isLastAttempt: true }),
+      notice: async (text) => {
+        const isKnown = auditLog.recorded.some((content) => content.kind === "notice" && content.text === text);
+        if (!isKnown) await auditLog.append({ kind: "notice", text });
+      },
       closeLater: (close) => void closers.push(close),
     });
-    const notify = (event: RunStepEvent) => context.step({ ...event, runId: run._id, depth: run.depth });
+    const notify = (event: RunStepEvent, known: number) => {
+      const about = { ...event, runId: run._id, depth: run.depth };
+      // The progress of a job is that of the run that was asked for.
+      return context.step(about, run.depth > 1 ? undefined : { stage: "steps", done: event.index, total: known });
+    };
     const iterations = makeIterations({ run, tools, gateway: deps.gateway, auditLog, usage, signal, logger, notify });
     const running = { deps, run, context, auditLog, usage, iterations, inner, startedAt };
     return await close(running, recordedClosing(auditLog) ?? (await iterate(running)));
@@ -108,6 +136,8 @@ async function iterate({ deps, run, context, auditLog, iterations, inner, starte
       iterations,
       giveUp: (error) => inner.abort(toSiblingsEnd(error, context)),
     });
+    const cut = iterations.cutBy();
+    if (cut !== undefined) throw new RunStopped(cut);
     return { status: "completed" };
   } catch (error) {
     const closing = toClosing(error, context);

@@ -3,6 +3,7 @@ import { withFewFields } from "../bounded-json.ts";
 import { replacementOf, versionFields } from "../definitions.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { limiting } from "../limiting.ts";
 import { publishSchema } from "../published-tools.ts";
 import { outputTokensSchema } from "../runs.ts";
 import { stopReasons } from "../store/agent-run-store.ts";
@@ -24,7 +25,9 @@ export const agentBodySchema = z.object({
   tools: toolsSchema.default([]).describe("Default: none"),
   maxIterations: z.number().int().min(1).max(MAX_ITERATIONS).default(DEFAULT_ITERATIONS),
   temperature: z.number().min(0).max(2).optional().describe("Default: the model's own"),
-  maxTokens: z.number().int().min(1).max(1_000_000).optional().describe("Cap on the tokens of one answer of the model"),
+  maxTokens: limiting(
+    z.number().int().min(1).max(1_000_000).optional().describe("Cap on the tokens of one answer of the model"),
+  ),
   publish: publishSchema.optional(),
 });
 export type AgentBody = z.output<typeof agentBodySchema>;
@@ -100,14 +103,17 @@ export const runBodySchema = z.object({
     .refine((value) => JSON.stringify(value).length <= MAX_CONTEXT, `is longer than ${MAX_CONTEXT} characters as JSON`)
     .optional()
     .describe("Given to the tools, and to the model as data"),
-  budget: z
-    .object({
-      maxTokens: z.number().int().min(1).max(100_000_000).optional(),
-      maxCostUsd: z.number().positive().max(100_000).optional(),
-      timeoutMs: z.number().int().min(100).max(MAX_RUN_MS).optional(),
-    })
-    .optional()
-    .describe("What the run may use at most; one that reaches it is stopped, with the best answer so far"),
+  budget: limiting(
+    z
+      .strictObject({
+        maxTokens: z.number().int().min(1).max(100_000_000).optional(),
+        maxCostUsd: z.number().positive().max(100_000).optional(),
+        timeoutMs: z.number().int().min(100).max(MAX_RUN_MS).optional(),
+      })
+      .optional()
+      .describe("What the run may use at most; one that reaches it is stopped, with the best answer so far"),
+    { unlike: ["maxTokens", "maxCostUsd", "costUsd", "timeoutMs", "timeout"] },
+  ),
 });
 export type RunInput = z.output<typeof runBodySchema>;
 
@@ -192,6 +198,7 @@ export const runViewSchema = z.object({
   history: historySchema.optional(),
   context: z.record(z.string(), z.unknown()).optional(),
   steps: z.array(stepSchema),
+  notices: z.array(z.string()).optional().describe("What the run had to do without, as tools that cannot be used"),
   finalOutput: z.string(),
   error: errorViewSchema.optional(),
   integrity: z.object({

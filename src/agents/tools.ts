@@ -41,7 +41,7 @@ export type ToolSpec = {
 export const toolSpecSchema: z.ZodType<ToolSpec> = z.discriminatedUnion(
   "type",
   Object.entries(tools).map(([type, { schema }]) =>
-    z.object({ type: z.literal(type), ...common, config: schema as z.ZodType }),
+    z.strictObject({ type: z.literal(type), ...common, config: schema as z.ZodType }),
   ) as unknown as [z.ZodType<ToolSpec> & z.core.$ZodTypeDiscriminable], // one object a type
 );
 

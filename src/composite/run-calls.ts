@@ -1,4 +1,4 @@
-import { AppError, toErrorView } from "../errors.ts";
+import { AppError, toErrorView, withoutText } from "../errors.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { spentOf } from "../runs.ts";
@@ -55,7 +55,7 @@ export function makeRunCalls({ gateway, caller, recorded, onStart, onEnd }: Call
       return await end({ ...about, ...spent, status: "failed", error: toErrorView(error) });
     } catch (error) {
       if (caller.signal.aborted || !isMembersOwn(error)) throw error;
-      const failed = { status: "failed", error: toErrorView(error), tokens: 0, costUsd: 0 } as const;
+      const failed = { status: "failed", error: withoutText(toErrorView(error)), tokens: 0, costUsd: 0 } as const;
       return await end({ ...about, ...failed, finishedAt: new Date() });
     }
   };

@@ -16,8 +16,35 @@ const ANSWER_TIMEOUT_MS = 1_000;
 /** How often the server is looked after, in ms. */
 const WATCH_EVERY_MS = 500;
 
-/** The machine's own server, else the one that `npm run setup` put beside the npm packages' commands. */
-const binaries = ["redis-server", fileURLToPath(new URL("../../node_modules/.bin/redis-server", import.meta.url))];
+/** The server that `npm run setup` put beside the npm packages' commands, for a machine that has none. */
+const ownBinary = fileURLToPath(new URL("../../node_modules/.bin/redis-server", import.meta.url));
+/** The exit code of a shell that finds no command. */
+const NOT_FOUND = 127;
+
+/**
+ * Runs the server, with its settings from descriptor 3, and ends it when descriptor 0 is closed, however the process at its
+ * other end has ended: by SIGTERM, and by SIGKILL when it has not ended after 5 s, as when it cannot save or is frozen.
+ */
+const KEEPER = `
+redis=$(command -v redis-server) || redis=$1
+[ -x "$redis" ] || exit ${NOT_FOUND}
+exec 4<&0
+"$redis" - 0<&3 3<&- 4<&- &
+server=$!
+exec 3<&-
+(
+  read -r _ <&4
+  kill -TERM $server
+  n=0
+  while kill -0 $server 2>/dev/null && [ $n -lt 50 ]; do sleep 0.1; n=$((n + 1)); done
+  kill -KILL $server
+) 2>/dev/null &
+watcher=$!
+wait $server
+code=$?
+kill $watcher 2>/dev/null
+exit $code
+`;
 
 /** Where the server listens, and what it and its clients prove themselves by. */
 export type RedisPlace = { socketPath: string; secrets: ServiceSecrets };
@@ -29,15 +56,19 @@ export type RedisPlace = { socketPath: string; secrets: ServiceSecrets };
 export type ServerState = "serving" | "busy" | "gone" | "foreign";
 
 /**
- * Starts a private redis-server on a Unix socket, with its append-only file in `dir`, and starts it again when it dies; one
- * that is there already (its host died, it did not) is adopted.
+ * Starts a private redis-server on a Unix socket, with its append-only file in `dir`, and starts it again when it dies. It ends
+ * with this process for sure. One that is there already, of a host that is ending, is used until it is gone.
  * @throws AppError `unavailable` when it does not serve within 25 s, the binary is missing, or another server is there.
  */
 export async function startRedisServer(options: RedisPlace & { dir: string }) {
   const { dir, ...place } = options;
   // A slow server is not a dead one: a second over the same append-only file would ruin it.
+  let keeper: ChildProcess | undefined;
   const spawnIfGone = async () => {
-    if ((await redisState(place)) === "gone") await spawnServer(dir, place);
+    if ((await redisState(place)) !== "gone") return;
+    if (keeper) await endKept(keeper); // one that lost its socket is not left behind
+    keeper = await spawnServer(dir, place);
+    await untilStarted(keeper, place);
   };
   await spawnIfGone();
   await untilServing(place);
@@ -47,6 +78,7 @@ export async function startRedisServer(options: RedisPlace & { dir: string }) {
     url: redisUrl(place),
     async close() {
       await watching.stop();
+      if (keeper) await endKept(keeper);
       await shutDown(place);
     },
   };
@@ -57,8 +89,7 @@ export function redisUrl({ socketPath, secrets }: RedisPlace): string {
   return `${socketPath}?password=${secrets.redis}`;
 }
 
-async function spawnServer(dir: string, place: RedisPlace): Promise<void> {
-  const { socketPath, secrets } = place;
+async function spawnServer(dir: string, { socketPath, secrets }: RedisPlace): Promise<ChildProcess> {
   await openPrivateFolder(dir);
   const settings: Record<string, string> = {
     port: "0",
@@ -74,37 +105,42 @@ async function spawnServer(dir: string, place: RedisPlace): Promise<void> {
     // Of use to a replica only, which this is not: clients read it back, and so know whose server it is.
     masterauth: secrets.redisProof,
   };
-  const server = await spawnFirst(toRedisConfig(settings));
-  const ended = new Promise<never>((_, reject) => {
-    server.once("exit", (code) => reject(unavailable(`redis-server, which ended with code ${code},`)));
+  // Detached: Ctrl-C reaches a whole group of processes, and this one is needed until the workers have ended.
+  const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
+  const keeper = spawn("/bin/sh", ["-c", KEEPER, "redis-keeper", ownBinary], { stdio: [...stdio], detached: true });
+  const [, , , config] = keeper.stdio;
+  for (const stream of [keeper.stdin, config]) stream?.on("error", () => undefined); // it has ended, and its exit code says why
+  await once(keeper, "spawn");
+  // By a descriptor: any user can read the arguments of a process.
+  if (config && "end" in config) config.end(toRedisConfig(settings));
+  keeper.unref();
+  return keeper;
+}
+
+/** Waits until the server serves. @throws AppError `unavailable` when it does not, or ends. */
+async function untilStarted(keeper: ChildProcess, place: RedisPlace): Promise<void> {
+  const ended = once(keeper, "exit").then(([code]) => {
+    if (code !== NOT_FOUND) throw unavailable(`redis-server, which ended with code ${code},`);
+    const message = "There is no redis-server to start: run `npm run setup`, or set REDIS_URL.";
+    throw new AppError("unavailable", message);
   });
-  server.unref();
+  ended.catch(() => undefined); // it ends sooner or later
   await Promise.race([ended, untilServing(place)]);
+}
+
+/** Ends the server of a keeper for sure. */
+async function endKept(keeper: ChildProcess): Promise<void> {
+  if (keeper.exitCode !== null || keeper.signalCode !== null) return;
+  const gone = once(keeper, "exit");
+  keeper.ref();
+  keeper.stdin?.destroy();
+  await gone;
 }
 
 function toRedisConfig(settings: Record<string, string>): string {
   const quote = (value: string) => JSON.stringify(value).replaceAll(/\\u00(..)/g, "\\x$1");
   const lines = Object.entries(settings).map(([name, value]) => `${name} ${quote(value)}\n`);
   return lines.join("");
-}
-
-/** Runs the first of the binaries that is there, with settings by its standard input: any user can read its arguments. */
-async function spawnFirst(config: string): Promise<ChildProcess> {
-  let cause: unknown;
-  for (const binary of binaries) {
-    // Detached: Ctrl-C reaches a whole group of processes, and this one is needed until the workers have ended.
-    const server = spawn(binary, ["-"], { stdio: ["pipe", "ignore", "ignore"], detached: true });
-    server.stdin.on("error", () => undefined); // it has ended, and its exit code says why
-    try {
-      await once(server, "spawn");
-      server.stdin.end(config);
-      return server;
-    } catch (error) {
-      cause = error;
-    }
-  }
-  const message = "There is no redis-server to start: run `npm run setup`, or set REDIS_URL.";
-  throw new AppError("unavailable", message, { cause });
 }
 
 /** Asks until the answer is yes. @throws AppError `unavailable`, about `what`, when it does not come in time. */

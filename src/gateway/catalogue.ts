@@ -66,6 +66,9 @@ function indexModels(served: ReturnType<typeof edgeModels>, publicModels: readon
 /** What models are compared by: prompts are about three times as long as answers. */
 const priceOf = ({ price }: CataloguedModel) => price.input * 3 + price.output;
 
+/** What models of a kind do. */
+const uses = { chat: "chats", embedding: "embeds", rerank: "reranks" };
+
 /** The model that a request names, as it was found. @throws AppError `unknown_model` for none, and for one of the other kind. */
 export function requireModel(
   model: CataloguedModel | undefined,
@@ -77,7 +80,7 @@ export function requireModel(
   const what =
     model === undefined
       ? `There is no model ${JSON.stringify(id.slice(0, 100))}`
-      : `${model.id} is not a model for this`;
+      : `${model.id} is a model of the type ${model.type}, and this takes one that ${uses[kind]}`;
   const message = `${what}; GET /ai/models lists them, and /v1/models those that you can call.`;
   throw new AppError("unknown_model", message, { param });
 }

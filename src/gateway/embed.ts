@@ -7,7 +7,7 @@ import type { EmbeddingsBody } from "./embeddings-schemas.ts";
 import { findModel } from "./find-model.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
-import type { CallContext } from "./providers/provider.ts";
+import type { CallContext, EmbeddingResult } from "./providers/provider.ts";
 import { withFallbacks } from "./resilience/fallback.ts";
 import { askModel } from "./resilience/retry.ts";
 import { findKeys, isUsable, notConfigured, type Target } from "./resilience/target.ts";
@@ -79,6 +79,8 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
       isStreamed: false,
       inputTokens,
       toBounds: () => boundEmbedding(model, request.input),
+      facts: { dimensions: request.dimensions },
+      describe: (answer: EmbeddingResult) => answer,
     };
     const { call, result } = await askModel(deps, share, asked, () => toEmbedder(share.target, request));
     const usage = result.usage && { inputTokens: result.usage.inputTokens, outputTokens: 0 };

@@ -11,6 +11,7 @@ import {
 } from "./message-schemas.ts";
 import {
   finishReason,
+  providerFinishReason,
   samplingFields,
   streamErrorSchema,
   tokenCount,
@@ -47,7 +48,12 @@ export const openAiChatBodySchema = z.object({
 export type OpenAiChatBody = z.output<typeof openAiChatBodySchema>;
 
 /** What is reported of a call besides what OpenAI reports. */
-const account = z.object({ logId: z.string(), costUsd: z.number().min(0), cached: z.boolean() });
+const account = z.object({
+  logId: z.string(),
+  costUsd: z.number().min(0),
+  cached: z.boolean(),
+  providerFinishReason,
+});
 
 /** The JSON answer of `POST /v1/chat/completions`. */
 export const openAiCompletionSchema = z.object({

@@ -6,7 +6,7 @@ import { findModel } from "./find-model.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
 import { chats } from "./providers/model.ts";
-import type { CallContext, RerankRequest } from "./providers/provider.ts";
+import type { CallContext, RerankRequest, RerankResult } from "./providers/provider.ts";
 import { withFallbacks } from "./resilience/fallback.ts";
 import { askModel } from "./resilience/retry.ts";
 import { findKeys, type Target } from "./resilience/target.ts";
@@ -38,7 +38,11 @@ async function rerank(deps: GatewayDeps, caller: GatewayCaller, request: RerankR
     const about = { caller, kind: "rerank" as const, isStreamed: false, inputTokens };
     // A reranker reads the query once for each document, and some count it so.
     const pairs = request.documents.map((document) => `${request.query}\n${document}`);
-    const asked = { ...about, toBounds: () => boundEmbedding(model, pairs) };
+    const asked = {
+      ...about,
+      toBounds: () => boundEmbedding(model, pairs),
+      describe: (answer: RerankResult) => answer,
+    };
     const { call, result } = await askModel(deps, share, asked, () => toReranker(share.target, request));
     const usage = result.usage && { inputTokens: result.usage.inputTokens, outputTokens: 0 };
     const estimate = () => ({ inputTokens: inputTokens(), outputTokens: 0 });

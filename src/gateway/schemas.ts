@@ -167,6 +167,10 @@ const preprocessingSchema = z.object({
 });
 export type Preprocessing = z.output<typeof preprocessingSchema>;
 export const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter"]);
+export const providerFinishReason = z
+  .string()
+  .optional()
+  .describe("The provider's own word for the end, where it is one that is not known: the answer counts as cut");
 export const usageSchema = z.object({
   prompt_tokens: tokenCount,
   completion_tokens: tokenCount,
@@ -193,6 +197,7 @@ const reportedFields = {
   cached: z.boolean(),
   costUsd: z.number().min(0),
   model: z.string(),
+  providerFinishReason,
   _preprocessing: preprocessingSchema.optional(),
 };
 
@@ -275,7 +280,7 @@ export const listedModelSchema = modelEntrySchema.extend({
 export type ListedModel = z.output<typeof listedModelSchema>;
 
 /** Which models are listed. */
-export const modelQuerySchema = z.object({
+export const modelQuerySchema = z.strictObject({
   provider: z.string().min(1).max(40).optional().describe("Its id, or the name of a custom provider"),
   available: z.enum(["true", "false"]).optional().describe("Only those that your calls can use, or cannot use"),
   type: z.string().min(1).max(50).optional().describe("Task type, as `chat`, `coding`, `reasoning`, `embedding`"),

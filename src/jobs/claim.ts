@@ -22,6 +22,21 @@ export function endedNow() {
   return { finishedAt: now, updatedAt: now, expireAt: new Date(now.getTime() + KEEP_ENDED_MS) };
 }
 
+/** How a run may end, besides with all that it was to do: its job has completed all the same. */
+const earlyEnds: readonly unknown[] = ["stopped", "rejected", "expired"];
+
+/** How a run ended early, by the result of its job; undefined for one that did not. */
+export function earlyEndOf(result: unknown): string | undefined {
+  const { status } = Object(result);
+  return earlyEnds.includes(status) ? status : undefined;
+}
+
+/** The progress of a job that has completed. One whose run ended early says how, and how far it came. */
+function endOf(progress: JobProgress, result: unknown): JobProgress {
+  const stage = earlyEndOf(result);
+  return stage === undefined ? { ...progress, stage: "completed", done: progress.total } : { ...progress, stage };
+}
+
 export type Lease = { jobId: string; token: string };
 type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
 type Change = Pick<UpdateFilter<JobRecord>, "$set" | "$unset">;
@@ -78,10 +93,10 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
         store.changeHeld(running(lease), { $set: { progress, updatedAt: new Date() }, $inc: { lastEventId: 1 } }),
       ),
     /** Adds a step for those who follow the job; `data` is small and holds no contents. */
-    step: (lease: Lease, data: Record<string, unknown>, lastEventId?: number) =>
-      announced(store.addStep(running(lease), data, lastEventId)),
+    step: (lease: Lease, data: Record<string, unknown>, about?: Parameters<JobStore["addStep"]>[2]) =>
+      announced(store.addStep(running(lease), data, about)),
     complete: (lease: Lease, result: unknown, progress: JobProgress) =>
-      end(lease, { status: "completed", result, progress: { ...progress, stage: "completed", done: progress.total } }),
+      end(lease, { status: "completed", result, progress: endOf(progress, result) }),
     fail: (lease: Lease, error: ErrorView) => end(lease, { status: "failed", error }),
     cancelled: (lease: Lease) => end(lease, { status: "cancelled" }),
     /** Gives the job back after a failed attempt, to run again not before `notBefore`. */

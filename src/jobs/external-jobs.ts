@@ -3,7 +3,7 @@ import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
 import { isDuplicateKey } from "../store/writes.ts";
-import { endedNow } from "./claim.ts";
+import { earlyEndOf, endedNow } from "./claim.ts";
 import type { Notifications } from "./notify.ts";
 import type { QueueDefinition } from "./queues.ts";
 import type { Rejections } from "./reject.ts";
@@ -50,7 +50,9 @@ export function makeExternalJobs(
     /** Ends a job that waits, with its result or its error; false when it has ended already, or was cancelled. */
     async end(jobId: string, end: { result: unknown } | { error: ErrorView }): Promise<boolean> {
       const isDone = "result" in end;
-      const outcome = isDone ? { ...end, progress: { stage: "completed", done: 1, total: 1 } } : end;
+      const early = isDone ? earlyEndOf(end.result) : undefined;
+      const whole = isDone ? { progress: { stage: "completed", done: 1, total: 1 } } : {};
+      const outcome = { ...end, ...(early === undefined ? whole : { "progress.stage": early }) };
       const status = isDone ? "completed" : "failed";
       const ended = await store.change(
         { jobId, from: ["awaiting"] },

@@ -3,7 +3,7 @@ import { AppError, notFound } from "../errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
-import { type JobEvent, toJobView } from "./job-view.ts";
+import { type JobEvent, toJobView, toProgressView } from "./job-view.ts";
 import type { Notifications } from "./notify.ts";
 
 /** An announcement may be lost with Redis; the record is read anyway after this time, in ms. */
@@ -79,7 +79,11 @@ export async function* followJob(
         return;
       }
       if (record.lastEventId > (steps.at(-1)?.id ?? lastId))
-        events.push({ id: record.lastEventId, type: "progress", data: { status: record.status, ...record.progress } });
+        events.push({
+          id: record.lastEventId,
+          type: "progress",
+          data: { status: record.status, ...toProgressView(record) },
+        });
       lastId = events.at(-1)?.id ?? lastId;
       if (events.length > 0) yield events;
       await changes.next(POLL_MS, signal);

@@ -49,11 +49,17 @@ export function toJobView(record: JobRecord): JobView {
   return { ...toJobSummary(record), ...defined({ result: record.result }) };
 }
 
+/** What is shown of a job's progress: how it ended, where it has no result, comes in the place of the stage that it was at. */
+export function toProgressView({ status, progress }: Pick<JobRecord, "status" | "progress">) {
+  if (status === "failed" || status === "cancelled") return { ...progress, stage: status };
+  return status === "running" && progress.stage === "queued" ? { ...progress, stage: status } : progress;
+}
+
 /** A job in a list: what came of it is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
   const { subject: about, title, startedBy } = record;
   const traceId = record.trace?.split("-")[1]; // a `traceparent` is version, trace, span and flags
-  const { _id: jobId, kind, status, progress, createdAt, startedAt, finishedAt, attempts, error } = record;
+  const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, error } = record;
   return toView({
     jobId,
     kind,
@@ -61,7 +67,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     title,
     startedBy,
     status,
-    progress,
+    progress: toProgressView(record),
     createdAt,
     startedAt,
     finishedAt,

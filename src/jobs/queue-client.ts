@@ -1,7 +1,8 @@
-import { type JobsOptions, Queue } from "bullmq";
+import { type JobsOptions, Queue, RedisConnection } from "bullmq";
 import { unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import { type RedisConnections, toRedisError } from "../redis.ts";
+import { withTimeout } from "../with-timeout.ts";
 import type { QueueDefinition } from "./queues.ts";
 
 /** What of a record makes its BullMQ job. */
@@ -13,10 +14,23 @@ const KEEP_FAILED = { age: 86_400, count: 1_000 };
 
 const liveStates = new Set(["waiting", "waiting-children", "prioritized", "delayed", "active"]);
 
-export type QueueClient = ReturnType<typeof openQueueClient>;
+/** Longest wait at start for the queues of a Redis that has just answered, in ms. */
+const OPEN_TIMEOUT_MS = 10_000;
 
-/** The producer's side of every queue, on the connection that fails fast. */
-export function openQueueClient(options: {
+/**
+ * BullMQ is not to ask for the version: it would keep the failure of one slow answer for good. By this it knows the least that
+ * it can count on (src/redis-server-info.ts looks at the real one).
+ */
+RedisConnection.minimumVersion = "6.2.0";
+export const skipVersionCheck = true;
+
+export type QueueClient = Awaited<ReturnType<typeof openQueueClient>>;
+
+/**
+ * The producer's side of every queue, on the connection that fails fast.
+ * @throws AppError `unavailable` when Redis is lost meanwhile.
+ */
+export async function openQueueClient(options: {
   redis: RedisConnections;
   definitions: readonly QueueDefinition[];
   logger: Logger;
@@ -24,7 +38,7 @@ export function openQueueClient(options: {
   const { redis, definitions, logger } = options;
   const open = new Map(
     definitions.map(({ name, kind }) => {
-      const queue = new Queue(name, { connection: redis.producer, prefix: redis.prefix });
+      const queue = new Queue(name, { connection: redis.producer, prefix: redis.prefix, skipVersionCheck });
       queue.on("error", (error) => logger.debug({ queue: name, err: { message: error.message } }, "queue error"));
       return [name, { kind, queue }];
     }),
@@ -39,6 +53,8 @@ export function openQueueClient(options: {
     call.catch((error) => {
       throw toRedisError(error) ?? unavailable("The queue", error);
     });
+  const untilOpen = () => Promise.all(all().map((queue) => queue.waitUntilReady()));
+  await answered(withTimeout(untilOpen(), OPEN_TIMEOUT_MS, () => unavailable("Redis")));
   return {
     /** A queue itself, by its name. */
     find: (name: string) => find(name).queue,
@@ -55,6 +71,10 @@ export function openQueueClient(options: {
     },
     /** Removes the BullMQ job, if it is there and no worker runs it. */
     remove: async (name: string, jobId: string): Promise<void> => void (await answered(find(name).queue.remove(jobId))),
+    /** @throws AppError `unavailable` when jobs cannot be put onto the queues. */
+    async check(): Promise<void> {
+      await answered(Promise.all(all().map((queue) => queue.getJobCountByTypes("active"))));
+    },
     /** The queues themselves, for Bull Board and health. */
     instances: all,
     async close(): Promise<void> {

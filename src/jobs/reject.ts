@@ -13,11 +13,15 @@ const GIVE_UP_AFTER_MS = 300_000;
 /** Rejections that wait for the store at once; each holds a record of a few hundred bytes. */
 const MAX_WAITING = 10_000;
 
+/** How long the store keeps a refused job, in ms: longer than any write of it can be under way. No tenant finds it. */
+const KEEP_REJECTED_MS = 86_400_000;
+const NO_TENANT = "";
+
 export type Rejections = ReturnType<typeof makeRejections>;
 
 /**
- * Notes refused jobs on their records, so that what was answered with an error is never run. A store that did not answer may
- * have taken the record, or take it when it is back, so this is tried until the store has the last word on it.
+ * Takes refused jobs back: they are never run, and their tenant does not see them. Their ids stay taken for a day, since a store
+ * that did not answer may have taken the record, or take it when it is back; so this is tried until the store has the last word.
  */
 export function makeRejections(store: Pick<JobStore, "reject">, onError: (error: unknown) => void) {
   const controller = new AbortController();
@@ -25,7 +29,8 @@ export function makeRejections(store: Pick<JobStore, "reject">, onError: (error:
   const waiting = new Set<Promise<void>>();
 
   const write = (record: JobRecord, error: unknown) => {
-    const end = { status: "failed", error: toErrorView(error), ...endedNow() } as const;
+    const expireAt = new Date(Date.now() + KEEP_REJECTED_MS);
+    const end = { status: "failed", error: toErrorView(error), ...endedNow(), expireAt, tenantId: NO_TENANT } as const;
     return store.reject({ ...record, ...end }, record.status);
   };
   const retry = async (record: JobRecord, error: unknown) => {

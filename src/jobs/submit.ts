@@ -24,6 +24,8 @@ export type Submission = {
   /** The subject and the key of the caller. */
   startedBy?: string;
   keyId?: string;
+  /** How many steps it has, where that is known ahead. */
+  steps?: number;
   isInteractive: boolean;
 };
 
@@ -67,21 +69,21 @@ export type SubmitDeps = {
 
 /**
  * Accepts a job: the record first, then the BullMQ job under the same id. Once this resolves, the job survives the loss of
- * Redis. When Redis or the store does not take it, the record is closed as failed, so that what was refused is not run. When a
+ * Redis. When Redis or the store does not take it, the record is taken back, so that what was refused is neither run nor kept. When a
  * worker has it by then, Redis took it and only its answer was lost: then it is accepted.
  * @throws AppError `unavailable` when Redis or the store does not take it; ZodError when the payload is not of its schema.
  */
 export async function submitJob(
   deps: SubmitDeps,
   queue: QueueDefinition,
-  { tenantId, jobId = newId("job"), ids, subject, isInteractive, ...shown }: Submission,
+  { tenantId, jobId = newId("job"), ids, subject, isInteractive, steps = 0, ...shown }: Submission,
 ): Promise<JobRecord> {
   const payload = queue.payload.parse({ v: 1, jobId, tenantId, ...ids }) as Record<string, unknown>; // a strict object of ids
   const record: JobRecord = {
     ...newRecord(queue, { tenantId, jobId, subject, ...shown }),
     payload,
     status: "queued",
-    progress: { stage: "queued", done: 0, total: 0 },
+    progress: { stage: "queued", done: 0, total: steps },
     isInteractive,
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),

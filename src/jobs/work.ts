@@ -26,8 +26,8 @@ export type WorkContext = {
    * may have lost its job, and what failed may be its connections. Throws as `progress` does.
    */
   confirm(): Promise<void>;
-  /** Reports to followers of the job what happened in it: a few fields, no contents. Throws as `progress` does. */
-  step(data: Record<string, unknown>): Promise<void>;
+  /** Reports to followers of the job what happened in it: a few fields, no contents; and how far the work is then. Throws as `progress` does. */
+  step(data: Record<string, unknown>, progress?: JobProgress): Promise<void>;
   /**
    * Runs a part of the work that keeps the store busy, as the writing of many records: while other tenants work here, one such
    * part of a tenant at a time, with pauses. Throws what `part` throws, and the signal's reason.
@@ -99,7 +99,7 @@ export async function submitWork(
   work: Pick<Work, "queue" | "idField" | "reject">,
   accepted: { record: WorkRecord; subject?: Record<string, string> } & Pick<
     Submission,
-    "isInteractive" | "title" | "startedBy" | "keyId"
+    "isInteractive" | "title" | "startedBy" | "keyId" | "steps"
   >,
 ): Promise<JobRecord> {
   const { record, subject: more, ...about } = accepted;

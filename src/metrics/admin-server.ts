@@ -53,8 +53,9 @@ async function respond(
   if (path === "/metrics") return { status: 200, ...(await renderMetrics(platform, scope)) };
   if (path === "/healthz") return json(200, { status: "ok" });
   if (path === "/readyz") {
-    const health = await checkOwnHealth(platform);
-    return json(health.status === "ready" ? 200 : 503, health);
+    // An API answers much without Redis, a worker does nothing without it.
+    const health = await checkOwnHealth(platform, scope.isWholeFleet ? ["store"] : ["store", "redis"]);
+    return json(health.status === "not_ready" ? 503 : 200, health);
   }
   return { status: 404, contentType: "text/plain", text: "GET /metrics, /healthz or /readyz\n" };
 }

@@ -4,6 +4,7 @@ import { Agent, Pool, fetch as undiciFetch } from "undici";
 import { AppError } from "../errors.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
 import { checkUrl, HOW_TO_ALLOW, isPublicAddress } from "./address-rules.ts";
+import { asFetchError } from "./fetch-errors.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000; // a host that does not accept the connection by then counts as unreachable
 const MAX_HEADER_BYTES = 32_768;
@@ -37,7 +38,7 @@ export function makeEgress({ allowOrigins, timeoutMs, lookup = resolve as Lookup
         return await inSpan(toSpan(url, init), () => plainFetch(url, guardedInit as unknown as RequestInit));
       } catch (error) {
         init.signal?.throwIfAborted();
-        throw asFetchError(error, timeoutMs);
+        throw asFetchError(error, { url, timeoutMs });
       }
     },
     close: async () => void (await Promise.all([guarded.destroy(), open.destroy()])),
@@ -101,22 +102,20 @@ function toSpan(url: string | URL, { method = "GET" }: RequestInit): SpanStart {
   return { name: method, kind: "CLIENT", attributes };
 }
 
-/** A failed fetch in words for the caller. Names and codes of the system do not reach the message. */
-export function asFetchError(error: unknown, timeoutMs: number): AppError {
-  let isTimeout = false;
-  let isUnknownHost = false;
-  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof AppError) return cause;
-    isTimeout ||= cause.name.includes("Timeout");
-    isUnknownHost ||= "code" in cause && cause.code === "ENOTFOUND";
+/** Decodes by the `charset` of a content type, else as UTF-8; also where there is no such charset. */
+function decoderFor(type: string | null) {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(type ?? "")?.[1];
+  try {
+    return new TextDecoder(charset);
+  } catch (error) {
+    if (error instanceof RangeError) return new TextDecoder();
+    throw error;
   }
-  const message = isTimeout ? `The URL did not answer within ${timeoutMs} ms.` : "The URL could not be fetched.";
-  return new AppError("source_unreachable", message, { param: "url", retryable: !isUnknownHost, cause: error });
 }
 
-/** The first `limitBytes` of a body as text, and whether there is more. @throws the error of the connection. */
+/** The first `limitBytes` of a body as text, in its own charset, and whether there is more. @throws the error of the connection. */
 export async function readPrefix(response: Response, limitBytes: number): Promise<{ text: string; isCut: boolean }> {
-  const decoder = new TextDecoder();
+  const decoder = decoderFor(response.headers.get("content-type"));
   let text = "";
   let left = limitBytes;
   for await (const part of response.body ?? []) {

@@ -1,6 +1,8 @@
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
-import { asFetchError, type Egress, type EgressOptions, makeEgress, rejectedUrl } from "./egress.ts";
+import { sizeInWords } from "../size-in-words.ts";
+import { type Egress, type EgressOptions, makeEgress, rejectedUrl } from "./egress.ts";
+import { asFetchError } from "./fetch-errors.ts";
 
 const MAX_REDIRECTS = 5;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
@@ -33,7 +35,7 @@ export function makeGuardedFetch({ maxBytes, ...options }: EgressOptions & { max
         return await follow(egress, url, { maxBytes, signal: inTime, known });
       } catch (error) {
         signal.throwIfAborted();
-        throw asFetchError(error, options.timeoutMs);
+        throw asFetchError(error, { url, timeoutMs: options.timeoutMs });
       }
     },
     close: egress.close,
@@ -111,5 +113,7 @@ function findProblem({ headers, status, ok }: Response, maxBytes: number): AppEr
 }
 
 function tooLarge(maxBytes: number): AppError {
-  return new AppError("request_too_large", `The source is larger than ${maxBytes} bytes.`, { param: "url" });
+  return new AppError("request_too_large", `The source is larger than ${sizeInWords(maxBytes)} (MAX_SOURCE_BYTES).`, {
+    param: "url",
+  });
 }

@@ -143,7 +143,8 @@ async function fetchSource(deps: RagDeps, document: DocumentRecord, signal: Abor
   }
   const bytes = await deps.store.sources.read(tenantId, document.sourceId ?? document._id);
   if (!bytes) throw new AppError("source_unreadable", "The document's source is gone.");
-  return { bytes, ...(source.type ? { type: source.type } : {}), ...(source.name ? { name: source.name } : {}) };
+  const type = source.kind === "content" ? "text/plain; charset=utf-8" : source.type; // whatever a page of it declares
+  return { bytes, ...(type ? { type } : {}), ...(source.name ? { name: source.name } : {}) };
 }
 
 /** The span of a part of the work; embedding calls have spans of their own. */

@@ -3,7 +3,7 @@ import { newId } from "../ids.ts";
 import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { CollectionRecord } from "../store/collection-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { mayUse } from "./collections.ts";
+import { type CollectionChoice, chooseCollections, mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
 
 type Deps = Pick<RagDeps, "store" | "quotas">;
@@ -37,6 +37,25 @@ export async function ensureCollection(
 function requireOpen(record: CollectionRecord): void {
   const problem = record.isDeleting ? "is being deleted" : hasExpired(record) && "has expired";
   if (problem) throw new AppError("wrong_state", `The collection ${record.name} ${problem}.`, { param: "collection" });
+}
+
+/**
+ * Makes sure that the collections which a query, a tool or a step names are there: a misspelt one would find nothing. `param` is
+ * the field. @throws AppError `not_found`; `insufficient_scope`.
+ */
+export async function requireCollections(
+  { store }: { store: Pick<Deps["store"], "collections"> },
+  caller: { tenantId: string; collections?: Caller["collections"] },
+  { wanted, param = "collection" }: { wanted: CollectionChoice | undefined; param?: string },
+): Promise<void> {
+  if (wanted === undefined) return;
+  const names =
+    chooseCollections({ collections: caller.collections }, wanted)?.filter((name) => name !== DEFAULT_COLLECTION) ?? [];
+  if (names.length === 0) return;
+  const known = await store.collections.known(caller.tenantId, names);
+  const missing = names.find((name) => !known.includes(name));
+  if (missing === undefined) return;
+  throw new AppError("not_found", `There is no collection ${missing}; GET /rag/collections lists them.`, { param });
 }
 
 /** A collection that a caller may use; `default` also where nothing has been stored. @throws AppError `not_found`. */

@@ -12,8 +12,8 @@ const scalar = z.union([z.string().max(512), z.number(), z.boolean()]);
 
 /** Comparisons of OpenAI's vector stores: https://platform.openai.com/docs/guides/retrieval#attribute-filtering. */
 const comparison = z.union([
-  z.object({ type: z.enum(["eq", "ne", "gt", "gte", "lt", "lte"]), key, value: scalar }),
-  z.object({ type: z.enum(["in", "nin"]), key, value: z.array(scalar).min(1).max(MAX_VALUES) }),
+  z.strictObject({ type: z.enum(["eq", "ne", "gt", "gte", "lt", "lte"]), key, value: scalar }),
+  z.strictObject({ type: z.enum(["in", "nin"]), key, value: z.array(scalar).min(1).max(MAX_VALUES) }),
 ]);
 type Comparison = z.output<typeof comparison>;
 
@@ -29,7 +29,7 @@ function nested(levels: number): z.ZodType<AttributeFilter> {
     .array(nested(levels - 1))
     .min(1)
     .max(MAX_CONDITIONS);
-  return z.union([comparison, z.object({ type: z.enum(["and", "or"]), filters })]);
+  return z.union([comparison, z.strictObject({ type: z.enum(["and", "or"]), filters })]);
 }
 
 export const attributeFilterSchema = nested(MAX_LEVELS).refine(

@@ -1,13 +1,13 @@
 import { AppError } from "../errors.ts";
 import { isChild, serveRequests } from "../isolation/serve-requests.ts";
 import { foldText } from "./fold-text.ts";
-import { parseSource } from "./parse/parse-source.ts";
+import { type ParseOptions, parseSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";
 import type { DocumentWarning, SourceType } from "./schemas.ts";
 import { CHUNK_CHARACTERS, type ChunkText, splitSections, toChunks } from "./split.ts";
 
 /** A source that the child process is to read. A document of more than `maxChunks` chunks is rejected. */
-export type ParseRequest = { bytes: Uint8Array; type?: string; name?: string; maxChunks: number };
+export type ParseRequest = { bytes: Uint8Array; type?: string; name?: string; maxChunks: number } & ParseOptions;
 
 /** The response: an outline, then the chunks in batches. `expected` is about how many there will be. */
 export type ParsePart =
@@ -17,10 +17,12 @@ export type ParsePart =
 const BATCH_CHUNKS = 256; // sent while the next chunks are counted, so that host and child work at the same time
 
 /** Parses, splits and counts an untrusted source. A crash, a hang or a lack of memory ends this process only. */
-async function read({ bytes, type, name, maxChunks }: ParseRequest, send: (part: ParsePart) => void): Promise<void> {
+async function read(request: ParseRequest, send: (part: ParsePart) => void): Promise<void> {
+  const { bytes, type, name, maxChunks, ocr } = request;
   const tooMany = () => new AppError("request_too_large", `The document has more than ${maxChunks} chunks.`);
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const parsed = await parseSource({ bytes: buffer, ...(type ? { type } : {}), ...(name ? { name } : {}) });
+  const source = { bytes: buffer, ...(type ? { type } : {}), ...(name ? { name } : {}) };
+  const parsed = await parseSource(source, ocr ? { ocr } : {});
   for (const section of parsed.sections) section.text = foldText(section.text);
   const characters = parsed.sections.reduce((sum, { text }) => sum + text.length, 0);
   if (characters > maxChunks * CHUNK_CHARACTERS) throw tooMany();

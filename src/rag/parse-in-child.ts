@@ -20,8 +20,16 @@ const memory = { heapMb: 1_024, rssMb: 1_024 }; // RSS is reached first, before 
 export type ParsePool = ReturnType<typeof makeParsePool>;
 export type ParsedSource = Awaited<ReturnType<ParsePool["read"]>>;
 
-/** Makes a pool of processes that start on demand. `timeoutMs` bounds the parsing of one source. */
-export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger: Logger }) {
+/** Part of a source's time in which text in pictures is recognized. The pages that are not reached then stay without. */
+const OCR_SHARE = 0.6;
+
+/**
+ * Makes a pool of processes that start on demand. `timeoutMs` bounds the parsing of one source. In pages that are pictures text
+ * is recognized in the languages of `ocrLanguages`; without any it is not.
+ */
+export function makeParsePool(options: Config["parse"] & { logger: Logger }) {
+  const { timeoutMs, ocrLanguages, logger } = options;
+  const ocr = { languages: ocrLanguages, withinMs: OCR_SHARE * timeoutMs };
   const entry = new URL("./parse-child.ts", import.meta.url);
   const open = (bounds: { size: number; perOwner: number; hasSpare?: boolean }) =>
     makeChildPool<ParseRequest, ParsePart>({ entry, ...bounds, timeoutMs, memory });
@@ -56,7 +64,8 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
      * @throws AppError `source_unreadable`, `request_too_large`; also while the chunks are iterated.
      */
     async read({ bytes, type, name }: RawSource, { tenantId, signal }: { tenantId: string; signal: AbortSignal }) {
-      const request = { bytes, maxChunks: MAX_CHUNKS, ...(type ? { type } : {}), ...(name ? { name } : {}) };
+      const hints = { ...(type ? { type } : {}), ...(name ? { name } : {}) };
+      const request = { bytes, maxChunks: MAX_CHUNKS, ...hints, ...(ocrLanguages.length > 0 ? { ocr } : {}) };
       const replies = parts(request, { owner: tenantId, signal });
       const first = await replies.next();
       if (first.done || first.value.kind !== "outline") {

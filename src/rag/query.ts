@@ -4,6 +4,7 @@ import { makeShares } from "../isolation/shares.ts";
 import { placeOf } from "../store/chunk.ts";
 import type { DocumentHeader } from "../store/document-header.ts";
 import type { Caller } from "../tenancy/roles.ts";
+import { inSpan, type SpanStart } from "../tracing.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeEmbedQuery } from "./embed-query.ts";
 import { expandHits } from "./expand-hits.ts";
@@ -30,9 +31,11 @@ export function makeQuery(deps: QueryDeps): RunQuery {
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
   const queryVectors = makeEmbedQuery(deps);
   const findHits = makeFindHits(deps);
-  return async (caller, input) => {
+  return (caller, input) => inSpan(toSpan(input), () => runQuery(caller, input));
+
+  async function runQuery(...[caller, input]: Parameters<RunQuery>): Promise<QueryOutcome> {
     const { tenantId, signal } = caller;
-    const { mode, topK, expand, rerank } = input;
+    const { mode, topK, minScore = 0, expand, rerank } = input;
     const query = foldText(input.query);
     const embed = queryVectors.forQuery(caller, query);
     const spaces = await queryVectors.lastInUse(tenantId);
@@ -51,14 +54,25 @@ export function makeQuery(deps: QueryDeps): RunQuery {
       },
     });
     const ranked = rerank && (await rerankHits(deps, caller, { query, wish: rerank, hits, headers }));
-    const shown = (ranked?.hits ?? hits).slice(0, topK);
+    const shown = (ranked?.hits ?? hits).filter(({ score }) => score >= minScore).slice(0, topK);
     const passages =
       expand === undefined
         ? shown.map((hit) => ({ hit, chunks: [hit] }))
         : mergeHits(await expandHits(deps, tenantId, { hits: shown, count: expand }));
     const results = passages.map((passage) => toResult(passage, headers.get(passage.hit.documentId)));
     return { results, ...defined({ rerank: ranked?.report }), ...(warnings.length > 0 ? { warnings } : {}) };
-  };
+  }
+}
+
+/** The span of a query, by OpenTelemetry's names. */
+function toSpan({ collection, topK }: QueryInput): SpanStart {
+  const source = collection === undefined ? undefined : [collection].flat().join(",");
+  const attributes = defined({
+    "gen_ai.operation.name": "retrieval",
+    "gen_ai.data_source.id": source,
+    "gen_ai.request.top_k": topK,
+  });
+  return { name: source === undefined ? "retrieval" : `retrieval ${source}`, kind: "INTERNAL", attributes };
 }
 
 function toResult({ hit, chunks }: Passage, header: DocumentHeader | undefined): QueryResult {

@@ -9,6 +9,7 @@ import { makeDocumentCollections } from "./document-collections.ts";
 import { makeDocumentWork } from "./document-work.ts";
 import { makeDocuments } from "./documents.ts";
 import { makeEmbeddingModels } from "./embedding-models.ts";
+import { requireCollections } from "./known-collections.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
 import { acceptReindex, makeReindexWork, type ReindexInput } from "./reindex.ts";
@@ -19,6 +20,8 @@ import type { RagSettingsBody } from "./settings-schemas.ts";
 
 /** The caller of a query; `limit` is the run's, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & { limit?: CallLimit };
+
+type Tail<T extends readonly unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
 
 export type Rag = ReturnType<typeof makeRag>;
 
@@ -31,7 +34,7 @@ export function makeRag(
 ) {
   const { config, store, jobs, gateway, quotas, logger } = input;
   const fetcher = makeGuardedFetch(config.fetch);
-  const parser = makeParsePool({ timeoutMs: config.parse.timeoutMs, logger });
+  const parser = makeParsePool({ ...config.parse, logger });
   const embeddingModels = makeEmbeddingModels({ store }, config.rag.embeddingModel ?? gateway.defaultEmbeddingModel);
   const pace = makePace();
   const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser, pace };
@@ -57,11 +60,15 @@ export function makeRag(
       ...given
     }: { documentId: string; caller: Caller } & Parameters<typeof refreshDocument>[2]) =>
       refreshDocument({ ...deps, work }, await documents.find(given.caller, documentId), given),
-    query(
+    /** See `requireCollections`. @throws AppError `not_found`, `insufficient_scope`. */
+    requireCollections: (...given: Tail<Parameters<typeof requireCollections>>) => requireCollections(deps, ...given),
+    /** @throws AppError `not_found` for a collection that is not there, `insufficient_scope`. */
+    async query(
       { tenantId, keyId, collections, limit }: QueryCaller,
       query: QueryInput,
       signal: AbortSignal,
     ): Promise<QueryOutcome> {
+      await requireCollections(deps, { tenantId, collections }, { wanted: query.collection });
       pace.begins(tenantId);
       const about = { surface: "rag", signal, ...(limit === undefined ? {} : { limit }) } as const;
       return runQuery({ tenantId, keyId, collections, ...about }, query);

@@ -2,14 +2,15 @@ import { z } from "zod";
 import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { limiting } from "../limiting.ts";
 import { shownStates } from "../store/document-state.ts";
 import { documentWarningCodes, MAX_WARNED_PAGES } from "../store/document-warning.ts";
 import { tryParseJson } from "../try-parse-json.ts";
 import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
-import { type AttributeFilter, rangeSchema } from "./metadata-filter.ts";
+import { type AttributeFilter, attributeFilterSchema, rangeSchema } from "./metadata-filter.ts";
 
 /** The readable document types. */
-export const sourceTypes = ["pdf", "docx", "html", "markdown", "text"] as const;
+export const sourceTypes = ["pdf", "docx", "xlsx", "pptx", "html", "markdown", "csv", "text"] as const;
 export type SourceType = (typeof sourceTypes)[number];
 
 export const MAX_TITLE_LENGTH = 300;
@@ -50,9 +51,11 @@ export function withOneSource<S extends z.ZodType>(form: "json" | "multipart", s
   }, schema);
 }
 
-const collection = collectionNameSchema
-  .optional()
-  .describe("The collection that it belongs to; default: `default`, or the only one that the key may use");
+const collection = limiting(
+  collectionNameSchema
+    .optional()
+    .describe("The collection that it belongs to; default: `default`, or the only one that the key may use"),
+);
 const keeping = {
   documentId: idSchema("document")
     .optional()
@@ -63,11 +66,13 @@ const keeping = {
     .max(200)
     .optional()
     .describe("Your own id, unique in the collection: a document that has it already is replaced as by `documentId`"),
-  expiresAt: z.iso
-    .datetime({ offset: true })
-    .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
-    .optional()
-    .describe("From then on no query sees the document, and it is deleted"),
+  expiresAt: limiting(
+    z.iso
+      .datetime({ offset: true })
+      .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
+      .optional()
+      .describe("From then on no query sees the document, and it is deleted"),
+  ),
 };
 const requireComplete = z
   .boolean()
@@ -90,7 +95,7 @@ const description = {
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
   z.object({
-    url: z.string().min(1).max(8_192).describe("Where to fetch a PDF, DOCX, HTML, Markdown or text document"),
+    url: z.string().min(1).max(8_192).describe("Where to fetch a document of any type that is read"),
     refreshEveryHours,
     ...description,
   }),
@@ -127,7 +132,7 @@ export const documentChangeSchema = z.object({
     .optional()
     .describe("Of a document of a file: the new name of that; the title too, where the name is the title"),
   metadata: metadataSchema.optional().describe("In the place of what there is"),
-  expiresAt: keeping.expiresAt.nullable().describe("null: it does not expire"),
+  expiresAt: limiting(keeping.expiresAt.nullable().describe("null: it does not expire")),
   refreshEveryHours: refreshEveryHours
     .nullable()
     .describe("Of a document of a URL; null: it is not read again by itself"),
@@ -232,17 +237,27 @@ export const rerankReportSchema = z.object({
 });
 export type RerankReport = z.output<typeof rerankReportSchema>;
 
+/** Whether a filter has the form of OpenAI's vector stores, which means something else here. */
+const isAttributeFilter = (value: unknown) => attributeFilterSchema.safeParse(value).success;
+
 /** The body of `POST /rag/query`. */
 export const queryBodySchema = z.object({
   query: z.string().trim().min(1).max(8_192),
   topK: z.number().int().min(1).max(MAX_TOP_K).default(10),
-  collection: collectionChoiceSchema.optional(),
-  documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
-  filter: withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, filterValue))
-    .optional()
-    .describe(
-      "Documents whose metadata have each of these values, one of a list, or one in a range of numbers or dates",
-    ),
+  collection: limiting(collectionChoiceSchema.optional(), { also: ["collectionName"] }),
+  documentIds: limiting(z.array(idSchema("document")).min(1).max(1_000).optional()),
+  filter: limiting(
+    withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, filterValue))
+      .optional()
+      .describe(
+        "Documents whose metadata have each of these values, one of a list, or one in a range of numbers or dates",
+      ),
+    { unlike: ["metadata", "where"], isOther: isAttributeFilter },
+  ),
+  minScore: limiting(z.number().min(0).max(1).optional().describe("Leaves out results of a lower `score`"), {
+    also: ["scoreThreshold", "score_min"],
+    unlike: ["minSimilarity", "similarityThreshold", "threshold"],
+  }),
   mode: z.enum(queryModes).default("hybrid"),
   expand: expandSchema.optional(),
   rerank: rerankSchema.optional(),

@@ -9,7 +9,8 @@ import type { SearchToolChange, SearchToolRecord } from "../store/search-tool-st
 import type { Store } from "../store/store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { ToolNames } from "../tool-names.ts";
-import { chooseCollections, mayUse } from "./collections.ts";
+import { mayUse } from "./collections.ts";
+import { requireCollections } from "./known-collections.ts";
 import { queryBodySchema, queryModes } from "./schemas.ts";
 
 const { collection, documentIds, filter, topK } = queryBodySchema.shape;
@@ -33,7 +34,7 @@ const mayUseTool = (caller: Pick<Caller, "collections">, { collections }: Pick<S
   collections === undefined || collections.every((name) => mayUse(caller, { collection: name }));
 
 /** The sets of documents that a tenant publishes as tools. */
-export function makeSearchTools(deps: { store: Pick<Store, "searchTools">; toolNames: ToolNames }) {
+export function makeSearchTools(deps: { store: Pick<Store, "searchTools" | "collections">; toolNames: ToolNames }) {
   const { searchTools } = deps.store;
   const definitions = makeDefinitions({
     what: "tool",
@@ -55,9 +56,9 @@ export function makeSearchTools(deps: { store: Pick<Store, "searchTools">; toolN
     return tool;
   };
   return {
-    /** @throws AppError `wrong_state`, `quota_exceeded`; `insufficient_scope` for a foreign collection. */
+    /** @throws AppError `wrong_state`, `quota_exceeded`; `insufficient_scope` for a foreign collection, `not_found` for an unknown one. */
     async create(caller: Caller, body: SearchToolBody): Promise<SearchToolView> {
-      chooseCollections(caller, body.collection);
+      await requireCollections(deps, caller, { wanted: body.collection });
       return definitions.create(caller, body);
     },
     /** Those that the key may use, the newest first. */
@@ -74,7 +75,7 @@ export function makeSearchTools(deps: { store: Pick<Store, "searchTools">; toolN
       body: z.output<typeof searchToolReplacementSchema>,
     ): Promise<SearchToolView> {
       await requireUse(caller, id);
-      chooseCollections(caller, body.collection);
+      await requireCollections(deps, caller, { wanted: body.collection });
       return definitions.replace(caller, id, body);
     },
     /** @throws AppError `not_found`, `insufficient_role`. */

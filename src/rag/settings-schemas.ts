@@ -3,7 +3,7 @@ import { idSchema } from "../ids.ts";
 import { reindexModes } from "../store/reindex-store.ts";
 
 /** The body of `PUT /rag/settings`. */
-export const ragSettingsBodySchema = z.object({
+export const ragSettingsBodySchema = z.strictObject({
   embeddingModel: z
     .string()
     .min(1)

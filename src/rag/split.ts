@@ -16,7 +16,9 @@ const MAX_TOKENS = 512; // a longer piece is split again: in dense scripts 1,600
 const SMALL_SECTION = 400; // characters; a shorter section is joined to its neighbour under the same heading
 const MAX_RESPLITS = 4;
 const SLICE_CHARACTERS = 65_536; // the largest that is split in one go
-const MAX_HEAD_SHARE = 0.75; // of a piece: a longer head of a table is not repeated
+const MAX_HEAD_SHARE = 0.75; // of a piece: a table with a longer head is split by columns
+const PART_HEAD_SHARE = 0.4; // of such a part: its rows are about as long
+const BORDERS = 7; // characters of a head besides each name: what parts it from the next one, and the dashes below
 
 /**
  * Splits sections into pieces of about 1,600 characters, by paragraph, line and word, never across pages or headings; tables
@@ -74,10 +76,15 @@ type LedTable = { lead: string; head: string; rows: readonly string[] };
 /**
  * Splits a table by rows, and repeats its head; the first piece begins with `lead`. A row that is too long for that is
  * written as lines of its columns' names and texts, each piece with the first of them. A table with a very long head is
- * split as prose.
+ * split by columns, each part with the first of them.
  */
 function* rowsOf({ lead, head, rows }: LedTable, type: SourceType, size: number): Generator<string> {
-  if (head.length > size * MAX_HEAD_SHARE) return yield* proseOf([lead + head, ...rows].join("\n"), type, size);
+  if (head.length > size * MAX_HEAD_SHARE) {
+    const parts = columnsOf({ head, rows }, size * PART_HEAD_SHARE);
+    if (!parts) return yield* proseOf([lead + head, ...rows].join("\n"), type, size);
+    for (const [at, part] of parts.entries()) yield* rowsOf({ lead: at === 0 ? lead : "", ...part }, type, size);
+    return;
+  }
   const room = size - head.length;
   let open: string[] = [];
   let length = lead.length;
@@ -97,6 +104,40 @@ function* rowsOf({ lead, head, rows }: LedTable, type: SourceType, size: number)
     }
   }
   if (open.length > 0 || rows.length === 0) yield close();
+}
+
+/**
+ * Parts of a table, each of the first column and as many others as a head of `most` characters names; undefined if that has no
+ * room for one of them.
+ */
+function columnsOf({ head, rows }: Omit<LedTable, "lead">, most: number): Omit<LedTable, "lead">[] | undefined {
+  const names = cellsOf(head.slice(0, head.indexOf("\n")));
+  const cells = rows.map(cellsOf);
+  const width = cells.reduce((widest, { length }) => Math.max(widest, length), names.length);
+  const lengthOf = (column: number) => (names[column] ?? "").length + BORDERS;
+  const room = most - lengthOf(0) - BORDERS;
+  const groups: number[][] = [];
+  let left = 0;
+  for (let column = 1; column < width; column += 1) {
+    if (lengthOf(column) > room) return undefined;
+    if (lengthOf(column) > left) {
+      groups.push([]);
+      left = room;
+    }
+    groups.at(-1)?.push(column);
+    left -= lengthOf(column);
+  }
+  const rowOf = (row: readonly string[], group: readonly number[]) => {
+    const last = group.findLastIndex((column) => (row[column] ?? "") !== "");
+    return `| ${[0, ...group.slice(0, last + 1)].map((column) => row[column] ?? "").join(" | ")} |`;
+  };
+  const isIn = (row: readonly string[], group: readonly number[]) =>
+    group === groups[0] || group.some((column) => (row[column] ?? "") !== "");
+  if (groups.length === 0) return undefined;
+  return groups.map((group) => ({
+    head: `| ${[0, ...group].map((column) => names[column] ?? "").join(" | ")} |\n|${"---|".repeat(group.length + 1)}`,
+    rows: cells.filter((row) => isIn(row, group)).map((row) => rowOf(row, group)),
+  }));
 }
 
 function* longRowOf(head: string, row: string, type: SourceType, size: number): Generator<string> {

@@ -49,11 +49,13 @@ export async function prepareAgentRun(
       };
     },
     toAnswer(result) {
-      const { runId: id, output: text, status, tokensUsed: tokens, outputTokens, costUsd } = result as RunResult; // of our own job
+      const { runId: id, output: text, status, stopReason, ...rest } = result as RunResult; // of our own job
+      const { tokensUsed: tokens, outputTokens, costUsd } = rest;
+      const stopped = stopReason === "content_filter" ? stopReason : "length";
       return {
         id,
         text,
-        finishReason: status === "completed" ? "stop" : "length",
+        finishReason: status === "completed" ? "stop" : stopped,
         spent: { tokens, outputTokens, costUsd },
       };
     },

@@ -22,6 +22,9 @@ export const stopReasons = [
   "max_depth",
   "budget_exhausted",
   "parent_stopped",
+  /** The model's last answer was cut, or filtered. */
+  "length",
+  "content_filter",
 ] as const;
 export type StopReason = (typeof stopReasons)[number];
 

@@ -33,8 +33,17 @@ export type AuditContent =
       spent: AuditSpent;
       runId?: string;
     }
-  /** The model answered without tool calls: the run is completed. */
-  | { kind: "answer"; thought: string; model: string; logId: string; spent: AuditSpent }
+  /** The model answered without tool calls: the run is completed, or stopped where the answer was `cut`. */
+  | {
+      kind: "answer";
+      thought: string;
+      model: string;
+      logId: string;
+      spent: AuditSpent;
+      cut?: "length" | "content_filter";
+    }
+  /** What a reader of the run should know of how it was set up. */
+  | { kind: "notice"; text: string }
   /** The run ended without that. */
   | { kind: "end"; status: "stopped" | "failed" | "cancelled"; reason: string; output: string };
 

@@ -59,6 +59,15 @@ export function makeCollectionStore(db: Db) {
     /** Where a list continues after the one of this name; after its name when it is gone. */
     placeOf: async (tenantId: string, name: string): Promise<string> =>
       (await collections.findOne(ofTenant(tenantId, { name })))?._id ?? name,
+    /** Those of these names that are there. */
+    async known(tenantId: string, names: readonly string[]): Promise<string[]> {
+      const filter = ofTenant(tenantId, { name: { $in: [...names] }, ...kept });
+      const found = await collections
+        .find(filter, { projection: { name: 1 } })
+        .limit(names.length)
+        .toArray();
+      return found.map(({ name }) => name);
+    },
     find: (tenantId: string, name: string): Promise<CollectionRecord | null> =>
       collections.findOne(named(tenantId, name)),
     list(

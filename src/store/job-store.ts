@@ -3,7 +3,7 @@ import { defined } from "../defined.ts";
 import { unavailable } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { gatherInserts } from "./gather-inserts.ts";
-import type { JobKind, JobRecord } from "./job-record.ts";
+import type { JobKind, JobProgress, JobRecord } from "./job-record.ts";
 import { finalStates, type JobState, openStates } from "./job-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
@@ -93,7 +93,11 @@ export function makeJobStore(db: Db) {
      * As `changeHeld`: numbers a step as the next event and keeps it, with the ones before it up to a bound. `lastEventId`: the
      * last number that the caller has seen, which saves a read while no other event comes between.
      */
-    async addStep(guard: JobGuard, data: Record<string, unknown>, lastEventId?: number): Promise<HeldJob | null> {
+    async addStep(
+      guard: JobGuard,
+      data: Record<string, unknown>,
+      { lastEventId, progress }: { lastEventId?: number | undefined; progress?: JobProgress | undefined } = {},
+    ): Promise<HeldJob | null> {
       let last = lastEventId;
       for (let turn = 0; turn < MAX_STEP_TURNS; turn += 1) {
         last ??= (await jobs.findOne(guarded(guard), { projection: { lastEventId: 1 } }))?.lastEventId;
@@ -103,7 +107,7 @@ export function makeJobStore(db: Db) {
         const changed = await jobs.findOneAndUpdate(
           { ...guarded(guard), lastEventId: last },
           {
-            $set: { lastEventId: id, updatedAt: new Date() },
+            $set: { lastEventId: id, updatedAt: new Date(), ...(progress ? { progress } : {}) },
             $push: { steps: { $each: [{ id, data }], $slice: -KEPT_STEPS } },
           },
           { returnDocument: "after", projection: projectionOf(held) },

@@ -87,6 +87,8 @@ export type WorkflowStepRecord = TenantDocument & {
   /** JSON. */
   output?: string;
   error?: ErrorView;
+  /** How a model's answer ended. */
+  finishReason?: string;
   spent?: { tokens: number; costUsd: number };
   /** How many the store keeps for it. */
   bytes?: number;

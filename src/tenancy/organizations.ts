@@ -19,10 +19,10 @@ const governing = ["owner", "admin"] as const;
 const name = z.string().trim().min(1).max(100);
 const organizationId = idSchema("organization");
 
-export const createOrganizationSchema = z.object({ name });
-export const getOrganizationSchema = z.object({ organizationId });
+export const createOrganizationSchema = z.strictObject({ name });
+export const getOrganizationSchema = z.strictObject({ organizationId });
 export const addTenantSchema = z
-  .object({
+  .strictObject({
     organizationId,
     tenantId: idSchema("tenant")
       .optional()

@@ -28,7 +28,7 @@ const chunkingStrategy = z.union([
 ]);
 
 const metadata = withFewFields(MAX_FIELDS, z.record(z.string().max(64), z.string().max(512)));
-const expiresAfter = z.object({ anchor: z.literal("last_active_at"), days: z.int().min(1).max(365) });
+const expiresAfter = z.strictObject({ anchor: z.literal("last_active_at"), days: z.int().min(1).max(365) });
 
 export const createStoreSchema = z.object({
   name: z.string().max(256).optional(),

@@ -1,8 +1,9 @@
 import { Webhook } from "standardwebhooks";
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
+import { tryParseKeepingDigits } from "../exact-json.ts";
 import { type Egress, readPrefix } from "../net/egress.ts";
-import { tryParseJson } from "../try-parse-json.ts";
+import { asFetchError } from "../net/fetch-errors.ts";
 import { makeWebhookSecrets, type WebhookSecrets } from "./secrets.ts";
 
 /** Longest wait for a response and its body, in ms. */
@@ -55,13 +56,14 @@ export function makeWebhooks(deps: Parameters<typeof makeWebhookSecrets>[0] & { 
       try {
         const request = { method, headers, signal: inTime, ...(text === "" ? {} : { body: text }) };
         const response = await deps.egress.fetch(url, request);
-        const delivered = await toDelivered(response);
+        const delivered = await toDelivered(response, url);
         if (response.ok) return delivered;
-        throw toFailure(response, delivered);
+        throw toFailure(response, delivered, new URL(url).host);
       } catch (error) {
         signal.throwIfAborted();
         if (!inTime.aborted) throw asRetryable(error);
-        throw new AppError("source_unreachable", `There was no response within ${timeoutMs} ms.`, { retryable: true });
+        const message = `${new URL(url).host} did not answer within ${timeoutMs} ms.`;
+        throw new AppError("source_unreachable", message, { retryable: true });
       }
     },
   };
@@ -79,36 +81,35 @@ function toSignedHeaders({ current, previous }: WebhookSecrets, id: string, text
   };
 }
 
-async function toDelivered(response: Response): Promise<Delivered> {
+async function toDelivered(response: Response, url: string): Promise<Delivered> {
   // A cookie is a secret of the receiver's, and is never sent back.
   const entries = [...response.headers].filter(([name]) => name !== "set-cookie").slice(0, MAX_HEADERS);
   const headers = Object.fromEntries(entries.map(([name, value]) => [name, value.slice(0, MAX_HEADER_LENGTH)]));
-  const text = await readBody(response);
+  const text = await readBody(response, url);
   return { status: response.status, headers, body: toBody(text, response.headers.get("content-type") ?? "") };
 }
 
 /** The first part of a body: a workflow needs no more of it. */
-async function readBody(response: Response): Promise<string> {
+async function readBody(response: Response, url: string): Promise<string> {
   try {
     const { text } = await readPrefix(response, MAX_BODY_BYTES);
     return text.toWellFormed();
   } catch (error) {
-    const message = "The connection was cut before the response was complete.";
-    throw new AppError("source_unreachable", message, { retryable: true, cause: error });
+    throw asFetchError(error, { url, timeoutMs: TIMEOUT_MS });
   }
 }
 
-/** A body whose type is JSON but that is invalid, or was cut, stays text. */
+/** A body whose type is JSON but that is invalid, or was cut, stays text. Numbers keep their digits. */
 function toBody(text: string, type: string): unknown {
-  const value = /^application\/([\w.+-]+\+)?json\b/i.test(type) ? tryParseJson(text) : undefined;
+  const value = /^application\/([\w.+-]+\+)?json\b/i.test(type) ? tryParseKeepingDigits(text) : undefined;
   return value === undefined ? text : value;
 }
 
-function toFailure({ status, headers }: Response, { body }: Delivered): AppError {
+function toFailure({ status, headers }: Response, { body }: Delivered, host: string): AppError {
   const isTransient = status === 408 || status === 429 || status >= 500;
   const reason = headers.has("location") ? ": redirects are not followed" : "";
   const retryAfterMs = isTransient ? toRetryAfterMs(headers.get("retry-after")) : undefined;
-  return new AppError("webhook_failed", `The receiver answered ${status}${reason}.`, {
+  return new AppError("webhook_failed", `The receiver, ${host}, answered ${status}${reason}.`, {
     details: { status, body: typeof body === "string" ? body.slice(0, 500) : body },
     retryable: isTransient,
     ...defined({ retryAfterMs }),

@@ -21,11 +21,13 @@ export class NoRoom extends Error {
 
 /**
  * The value of an expression as JSON has it. Times are ISO 8601, bytes base64, other things of CEL's own their text. What it
- * takes is counted while it is built, since it may hold the same part many times. @throws NoRoom.
+ * takes is counted while it is built, since it may hold the same part many times. Whole numbers beyond 2^53 are texts with all
+ * their digits. @throws NoRoom; Error for a number that JSON does not have.
  */
 export function fromCel(value: unknown, room: Room): unknown {
   take(room, typeof value === "string" ? value.length + 2 : 4);
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (typeof value === "number" && !Number.isFinite(value)) throw new Error("The value is no number that JSON has.");
   if (typeof value !== "object" || value === null) return value ?? null;
   if (Array.isArray(value)) return value.map((one) => fromCel(one, room));
   if (value instanceof Date) return value.toISOString();

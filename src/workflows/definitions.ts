@@ -74,11 +74,12 @@ async function checkDefinition(deps: WorkflowsDeps, tenantId: string, body: Work
       throw invalidRequest(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`);
     }
     known.add(id);
-    kind.check?.(step, { deps, field });
     return { id, field, fields: kind.fields(step) };
   });
   for (const { field, step } of planned) {
-    const model = kindOf(step).model?.(step);
+    const kind = kindOf(step);
+    await kind.check?.(step, { deps, tenantId, field });
+    const model = kind.model?.(step);
     if (model !== undefined) await checkChatModel(deps.gateway, { tenantId, model, param: `${field}.model` });
   }
   await deps.evaluator.checkDefinition({ tenantId }, { steps: texts, ...(inputSchema ? { inputSchema } : {}) });

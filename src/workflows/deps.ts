@@ -14,7 +14,7 @@ export type WorkflowsDeps = {
   store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "definitionVersions">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "resume" | "held">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel">;
-  rag: Pick<Rag, "query">;
+  rag: Pick<Rag, "query" | "requireCollections">;
   webhooks: Pick<Webhooks, "deliver">;
   /** Whether an address may be called at all. */
   egress: Pick<Egress, "check">;

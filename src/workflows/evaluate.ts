@@ -96,6 +96,7 @@ function fillField(
       if (kind === "condition") return place.parsed.expression(text).evaluate(scope, room);
       if (!text.includes("{{")) return text;
       const template = place.parsed.template(text);
+      if (kind === "url") return template.fillUrl(scope, room);
       return kind === "text" ? template.fillText(scope, room) : template.fillValue(scope, room);
     });
   });

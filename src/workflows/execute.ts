@@ -12,7 +12,7 @@ import { EvaluatorBusy } from "./evaluator.ts";
 import { openProgress, type RunProgress } from "./run-progress.ts";
 import type { WorkflowResult } from "./schemas.ts";
 import type { StepResult } from "./steps/step.ts";
-import { kindOf, type PlannedStep, planSteps } from "./steps.ts";
+import { countSteps, kindOf, type PlannedStep, planSteps } from "./steps.ts";
 
 /** How long a run keeps its worker before it lets others have a turn, in ms; a step that has begun is finished. */
 const TURN_MS = 1_000;
@@ -31,6 +31,7 @@ type Walk = {
   progress: RunProgress;
   beganAt: number;
   knownSteps: number;
+  allSteps: number;
 };
 
 /**
@@ -66,7 +67,8 @@ async function walkToEnd(
   };
   try {
     const turn = { beganAt: performance.now(), knownSteps: progress.count() };
-    const closing = await walk({ deps, run, context, progress, ...turn }, planSteps(toDefinition(run).steps));
+    const planned = planSteps(toDefinition(run).steps);
+    const closing = await walk({ deps, run, context, progress, ...turn, allSteps: countSteps(planned) }, planned);
     return await finish(closing ?? { status: "completed" });
   } catch (error) {
     if (error instanceof Rescheduled || error instanceof Suspended) throw error;
@@ -95,6 +97,8 @@ async function walk(on: Walk, list: readonly PlannedStep[]): Promise<Closing | u
   return undefined;
 }
 
+type StepOutcome = StepResult | (Pick<StepResult, "spent" | "finishReason"> & { error: ErrorView });
+
 /** Does a step that has no result yet, and records it. */
 async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepRecord> {
   const { deps, run, context, progress, beganAt, knownSteps } = on;
@@ -105,14 +109,15 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
   const startedAt = earlier?.startedAt ?? new Date();
   const attempts = (earlier?.attempts ?? 0) + 1;
   const attempt = { path, id, type: step.type, attempts, startedAt };
-  let outcome: StepResult | { error: ErrorView };
+  let outcome: StepOutcome;
   try {
-    outcome = await runStep(on, planned);
+    const result = await runStep(on, planned);
+    outcome = result.failure ? { ...result, error: toErrorView(result.failure) } : result;
   } catch (error) {
     if (isCancel(context.signal.reason)) await deps.store.workflowRuns.noteTry(run.tenantId, run._id, attempt);
     context.signal.throwIfAborted();
     if (error instanceof Suspended) {
-      await context.step({ event: "awaiting_approval", id, path });
+      await context.step({ event: "awaiting_approval", id, path }, progressOf(on, "awaiting_approval"));
       throw error;
     }
     if (error instanceof EvaluatorBusy) throw new Rescheduled(jittered(error.retryAfterMs ?? 0));
@@ -138,15 +143,17 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
       : {
           status: "completed",
           output: JSON.stringify(outcome.output ?? null),
-          ...defined({ spent: outcome.spent, startedAt: outcome.startedAt }),
+          ...defined({ startedAt: outcome.startedAt }),
         }),
+    ...defined({ spent: outcome.spent, finishReason: outcome.finishReason }),
   };
   const keep = () => deps.store.workflowRuns.addStep(record);
   // Steps that take no time would fill the store with one tenant's results. What a step did is recorded whether or not the
   // run's turn comes before it is stopped.
   const recording = context.share(async () => {
     const kept = await keep();
-    if (kept) await context.step({ event: "step", id, path, type: step.type, status: kept.status });
+    const event = { event: "step", id, path, type: step.type };
+    if (kept) await context.step({ ...event, status: kept.status }, progressOf(on, "steps", 1));
     return kept;
   });
   const kept = await recording.catch(async (error: unknown) => {
@@ -156,6 +163,11 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
   if (!kept) throw new Overtaken("This run"); // the next turn reads what is recorded
   progress.add(kept);
   return kept;
+}
+
+/** How far a run is: the steps that have ended, of those that its definition has. */
+function progressOf({ progress, allSteps }: Walk, stage: string, more = 0) {
+  return { stage, done: progress.count() + more, total: allSteps };
 }
 
 function runStep({ deps, run, context, progress }: Walk, planned: PlannedStep): Promise<StepResult> {

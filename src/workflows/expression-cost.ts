@@ -14,7 +14,7 @@ export type ExpressionCost = {
 
 /** Calls that take time in proportion to the values that they are called with, and build nothing larger. */
 const linearCalls = new Set(
-  "size has int uint double string bool type dyn timestamp duration startsWith endsWith trim lowerAscii upperAscii substring at of none value hasValue or orValue".split(
+  "size has int uint double div string bool type dyn timestamp duration startsWith endsWith trim lowerAscii upperAscii substring at of none value hasValue or orValue".split(
     " ",
   ),
 );
@@ -66,7 +66,8 @@ function nameIn({ op, args }: ASTNode): { of: ASTNode; name: string } | undefine
   return typeof name === "string" ? { of, name } : undefined;
 }
 
-function childNodes(args: unknown): ASTNode[] {
+/** The nodes among the arguments of one. */
+export function childNodes(args: unknown): ASTNode[] {
   if (Array.isArray(args)) return args.flatMap(childNodes);
   return typeof args === "object" && args !== null && "op" in args ? [args as ASTNode] : []; // the only objects with an `op`
 }

@@ -1,5 +1,6 @@
 import { Environment } from "@marcbachmann/cel-js";
 import { fromCel, NoRoom, type Room } from "./cel-values.ts";
+import { addDivision, divideAsDecimals, inOperators } from "./division.ts";
 import { costOf, type ExpressionCost } from "./expression-cost.ts";
 
 /** Longest expression, in characters. */
@@ -35,7 +36,7 @@ export const makeRoom = (): Room => ({ left: MAX_VALUES });
 
 /**
  * The Common Expression Language (https://github.com/google/cel-spec), bounded in size when it is parsed; who evaluates it
- * bounds what it costs. Numbers of both kinds mix, since JSON has but one.
+ * bounds what it costs. Numbers of both kinds mix, since JSON has but one; see `division.ts`.
  */
 const environment = addMixedNumbers(
   new Environment({
@@ -72,13 +73,19 @@ function addMixedNumbers(made: Environment): Environment {
     ["+", (a, b) => a + b],
     ["-", (a, b) => a - b],
     ["*", (a, b) => a * b],
-    ["/", (a, b) => a / b],
+    ["/", divided],
   ];
   for (const [sign, apply] of operators) {
     made.registerOperator(`int ${sign} double`, (a: bigint, b: number) => apply(Number(a), b));
     made.registerOperator(`double ${sign} int`, (a: number, b: bigint) => apply(a, Number(b)));
   }
-  return made;
+  made.registerOperator("double == int", (a: number, b: bigint) => a === Number(b));
+  return addDivision(made);
+}
+
+function divided(a: number, b: number): number {
+  if (b === 0) throw new Error("division by zero");
+  return a / b;
 }
 
 /** @throws ExpressionProblem when the text is no expression, or one that can have no value. */
@@ -87,11 +94,12 @@ export function parseExpression(text: string): Expression {
     throw new ExpressionProblem(`It has ${text.length} characters; ${MAX_LENGTH} is the most.`, 0);
   }
   const parsed = attempt(() => environment.parse(text), text);
-  const checked = parsed.check();
-  if (!checked.valid) throw toProblem(checked.error, text);
   const cost = costOf(parsed.ast, (name, { range }) => {
     throw new ExpressionProblem(`"${name}" cannot be read.`, range.start);
   });
+  divideAsDecimals(environment, parsed.ast);
+  const checked = parsed.check();
+  if (!checked.valid) throw toProblem(checked.error, text);
   return {
     ...cost,
     mayBeBoolean: ["bool", "dyn"].includes(String(checked.type)),
@@ -114,7 +122,7 @@ function toProblem(error: unknown, text: string): ExpressionProblem {
     return new ExpressionProblem(`The values have more than ${MAX_VALUES} characters as JSON.`, 0);
   }
   const { message = "It cannot be evaluated.", code, range = { start: 0, end: 0 } } = Object(error) as CelError;
-  const said = (message.split("\n")[0] ?? "").slice(0, SHOWN); // what follows draws the place
+  const said = inOperators(message.split("\n")[0] ?? "").slice(0, SHOWN); // what follows draws the place
   return new ExpressionProblem(inWords(said, code, text.slice(0, range.end)), range.start);
 }
 

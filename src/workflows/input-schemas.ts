@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { invalidRequest } from "../errors.ts";
+import { toPlainWords, toSentence } from "../plain-words.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -18,10 +19,11 @@ export function checkInputSchema(inputSchema: Schema): void {
 
 /** @throws AppError `invalid_request` for an input that does not fit; `param` names the part of it. */
 export function checkInput(inputSchema: Schema, input: unknown): void {
-  const issue = toZod(inputSchema).safeParse(input).error?.issues[0];
+  const issue = toZod(inputSchema).safeParse(input, { error: toPlainWords }).error?.issues[0];
   if (!issue) return;
   const path = issue.path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
-  throw invalidRequest(`input${path}`, issue.message);
+  const param = `input${path}`;
+  throw invalidRequest(param, toSentence(param, issue.message));
 }
 
 /** The registry is a new one each time: zod's own keeps every schema that has an id, for good. */

@@ -1,5 +1,6 @@
+import { defined } from "../defined.ts";
 import type { WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
-import { type JsonValue, type ScopeTexts, toJsonValue } from "./scope-texts.ts";
+import { type ScopeTexts, type StepText, toJsonValue } from "./scope-texts.ts";
 import { kindOf, type PlannedStep } from "./steps.ts";
 
 export type RunProgress = ReturnType<typeof openProgress>;
@@ -10,7 +11,7 @@ export function openProgress(run: WorkflowRunRecord, recorded: readonly Workflow
   const about = { runId, workflowId, version, createdAt: createdAt.toISOString(), startedBy: caller.subject };
   const base = { input: toJsonValue(run.input), run: toJsonValue(JSON.stringify(about)) };
   const byPath = new Map<string, WorkflowStepRecord>();
-  const outputs = new Map<string, { status: string; output: JsonValue }>();
+  const outputs = new Map<string, StepText>();
   let bytes = 0;
   let previous = toJsonValue(undefined);
   let last: string | undefined;
@@ -18,7 +19,7 @@ export function openProgress(run: WorkflowRunRecord, recorded: readonly Workflow
     byPath.set(result.path, result);
     bytes += result.bytes ?? 0;
     const output = toJsonValue(result.output);
-    outputs.set(result.id, { status: result.status, output });
+    outputs.set(result.id, defined({ status: result.status, output, finishReason: result.finishReason }));
     if (kindOf(result).isSilent) return;
     previous = output;
     last = result.output;

@@ -88,8 +88,8 @@ const typeOf = ({ type }: { type: string }) => type as StepView["type"]; // a de
 const parsed = (json: string | undefined): unknown => (json === undefined ? undefined : JSON.parse(json));
 
 function toStepView(step: WorkflowStepRecord): StepView {
-  const { id, path, status, startedAt, finishedAt, attempts, output, error, spent } = step;
-  const about = { id, type: typeOf(step), path, status, startedAt, finishedAt, attempts, error };
+  const { id, path, status, startedAt, finishedAt, attempts, output, error, spent, finishReason } = step;
+  const about = { id, type: typeOf(step), path, status, startedAt, finishedAt, attempts, error, finishReason };
   return toView({ ...about, output: parsed(output), tokensUsed: spent?.tokens, costUsd: spent?.costUsd });
 }
 
@@ -109,5 +109,7 @@ function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[]
 
 export function toApprovalView(approval: ApprovalRecord): ApprovalView {
   const { _id: approvalId, tenantId: _, path: _path, unsettledSince, ...fields } = approval;
-  return toView({ approvalId, ...fields });
+  const { status, decidedBy: decided_by } = fields;
+  const decision = status === "approved" || status === "rejected" ? status : undefined;
+  return toView({ approvalId, ...fields, decision, decided_by });
 }

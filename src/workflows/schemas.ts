@@ -2,6 +2,7 @@ import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { limiting } from "../limiting.ts";
 import { publishSchema } from "../published-tools.ts";
 import { approvalStates } from "../store/approval-store.ts";
 import { workflowRunEnds } from "../store/workflow-run-store.ts";
@@ -18,11 +19,13 @@ export const workflowBodySchema = z.object({
   name: z.string().trim().min(1).max(200),
   description: z.string().trim().max(2_000).optional(),
   steps: stepsSchema,
-  inputSchema: z
-    .record(z.string(), z.unknown())
-    .refine((value) => JSON.stringify(value).length <= 32_000, "is longer than 32000 characters as JSON")
-    .optional()
-    .describe("JSON Schema that the input of a run must fit"),
+  inputSchema: limiting(
+    z
+      .record(z.string(), z.unknown())
+      .refine((value) => JSON.stringify(value).length <= 32_000, "is longer than 32000 characters as JSON")
+      .optional()
+      .describe("JSON Schema that the input of a run must fit"),
+  ),
   publish: publishSchema.optional(),
 });
 export type WorkflowBody = z.output<typeof workflowBodySchema>;
@@ -74,6 +77,7 @@ export function withNamedInput<S extends z.ZodObject>(schema: S) {
   }, schema);
 }
 
+const decisionSchema = z.enum(["approved", "rejected"]);
 const approverSchema = z.enum(["owner", "admin"]);
 
 const stepRunSchema = z.object({
@@ -86,6 +90,7 @@ const stepRunSchema = z.object({
   attempts: z.number().int(),
   output: z.unknown().optional(),
   error: errorViewSchema.optional(),
+  finishReason: z.string().optional().describe("How the model's answer ended, of an `ai_completion`"),
   tokensUsed: z.number().int().optional(),
   costUsd: z.number().optional(),
 });
@@ -147,7 +152,9 @@ export const approvalViewSchema = z.object({
   status: z.enum(approvalStates),
   createdAt: z.iso.datetime(),
   expiresAt: z.iso.datetime(),
+  decision: decisionSchema.optional().describe("Once somebody has decided"),
   decidedBy: z.string().optional(),
+  decided_by: z.string().optional().describe("The same as `decidedBy`"),
   decidedAt: z.iso.datetime().optional(),
   comment: z.string().optional(),
 });
@@ -162,7 +169,7 @@ export type ApprovalDetail = z.output<typeof approvalDetailSchema>;
 
 /** The body of a decision. A `decided_by` in it is ignored: the key says who decides. */
 export const decisionBodySchema = z.object({
-  decision: z.enum(["approved", "rejected"]),
+  decision: decisionSchema,
   comment: z.string().max(4_000).optional(),
 });
 export type DecisionInput = z.output<typeof decisionBodySchema>;

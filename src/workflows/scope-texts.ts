@@ -5,12 +5,15 @@ import { ExpressionProblem, type Scope } from "./expressions.ts";
 /** A JSON value as text. */
 export type JsonValue = { readonly text: string };
 
+/** What expressions see of a step that has ended; `finishReason` of one that asked a model. */
+export type StepText = { status: string; output: JsonValue; finishReason?: string };
+
 /** What expressions may read, as JSON: nothing is converted before an expression needs it, and it passes to other processes. */
 export type ScopeTexts = {
   input: JsonValue;
   run: JsonValue;
   previous: JsonValue;
-  steps: ReadonlyMap<string, { status: string; output: JsonValue }>;
+  steps: ReadonlyMap<string, StepText>;
 };
 
 /** Longest values that one step may read, in characters of JSON. */
@@ -53,8 +56,7 @@ export function findRead(
 
 /** The scope as CEL has it; of the same values only once. */
 export function toScope({ input, run, previous, steps }: ScopeTexts): Scope {
-  const celOfStep = ({ status, output }: { status: string; output: JsonValue }) =>
-    new Map(Object.entries({ output: celOf(output), status }));
+  const celOfStep = ({ output, ...about }: StepText) => new Map(Object.entries({ output: celOf(output), ...about }));
   return {
     input: celOf(input),
     run: celOf(run),

@@ -1,8 +1,8 @@
 import { AppError } from "../errors.ts";
 import { ExpressionProblem } from "./expressions.ts";
 
-/** A field of a step that may hold expressions: a text, a value with texts in it, or an expression that is true or false. */
-export type StepField = { at: string; value: unknown; kind: "text" | "value" | "condition" };
+/** A field of a step that may hold expressions: a text, a URL, a value with texts in it, or an expression that is true or false. */
+export type StepField = { at: string; value: unknown; kind: "text" | "url" | "value" | "condition" };
 /** A text of a step, by the place that it has in it, as `body.items[0].name`. */
 export type StepText = { at: string; text: string; isExpression: boolean };
 

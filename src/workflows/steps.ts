@@ -89,6 +89,9 @@ export function planSteps(steps: readonly Step[]): PlannedStep[] {
   return plan(steps, "", "steps");
 }
 
+/** All steps of a plan, those of every branch. */
+export const countSteps = (planned: readonly PlannedStep[]): number => [...eachStep(planned)].length;
+
 /** Every step, each before those within it. */
 export function* eachStep(planned: readonly PlannedStep[]): Generator<PlannedStep> {
   for (const one of planned) {

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Room } from "./cel-values.ts";
 import { type Expression, ExpressionProblem, parseExpression, type Scope } from "./expressions.ts";
+import { joinUrl } from "./url-places.ts";
 
 /** Expressions in one text. */
 const MAX_EXPRESSIONS = 100;
@@ -10,14 +11,23 @@ type Part = string | Expression;
 /** A text that may hold `{{ expression }}`. @throws ExpressionProblem, its position counted in the whole text. */
 export function parseTemplate(text: string) {
   const parts = toParts(text);
-  const [only, second] = parts;
+  const [only, second] = parts.filter((part) => typeof part !== "string" || part.trim() !== "");
   /** The text with the values in it. @throws ExpressionProblem when one has none. */
   const fillText = (scope: Scope, room: Room) =>
     parts.map((part) => (typeof part === "string" ? part : asText(part.evaluate(scope, room)))).join("");
-  /** As `fillText`, but a template that is one expression and nothing else keeps its value's type. */
+  /** As `fillText`, but a template that is one expression, and blanks around it at most, keeps its value's type. */
   const fillValue = (scope: Scope, room: Room): unknown =>
     typeof only === "object" && second === undefined ? only.evaluate(scope, room) : fillText(scope, room);
-  return { expressions: parts.filter((part) => typeof part !== "string"), fillText, fillValue };
+  /** As `fillText`, with the values encoded for where in a URL they stand. */
+  const fillUrl = (scope: Scope, room: Room): string =>
+    joinUrl(
+      parts.map((part) =>
+        typeof part === "string"
+          ? { text: part, isValue: false }
+          : { text: asText(part.evaluate(scope, room)), isValue: true },
+      ),
+    );
+  return { expressions: parts.filter((part) => typeof part !== "string"), fillText, fillValue, fillUrl };
 }
 
 function toParts(text: string): Part[] {

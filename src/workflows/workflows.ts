@@ -11,7 +11,7 @@ import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
 import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
 import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
-import { eachStep, kindOf, planSteps, type Step } from "./steps.ts";
+import { countSteps, eachStep, kindOf, planSteps, type Step } from "./steps.ts";
 
 /** A run of a workflow to accept. */
 type WorkflowRunRequest = RunRequest<ExecuteInput> & { workflowId: string };
@@ -50,7 +50,8 @@ export function makeWorkflows(deps: WorkflowsDeps) {
       await takeRun(deps.quotas, record);
       await workflowRuns.insert(record);
       const { isInteractive, workflowId } = request;
-      const about = { title: record.name, ...starterOf(request.caller), subject: { workflowId } };
+      const steps = countSteps(planSteps(toDefinition(record).steps));
+      const about = { title: record.name, ...starterOf(request.caller), subject: { workflowId }, steps };
       return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
     },
     work,

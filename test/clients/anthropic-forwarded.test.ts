@@ -183,6 +183,54 @@ describe("requests of Anthropic's clients, forwarded to Anthropic", () => {
     expect(await spent()).to.equal(before);
   });
 
+  it("set aside what their body can cost, and the whole window only where it names contents elsewhere", async () => {
+    const { gateway } = test.platform;
+    const tenantId = await tenantOf(test);
+    const content = "Hi. ".repeat(1_000);
+    const asked = { model, max_tokens: 100, messages: [{ role: "user", content }] };
+    const block = { type: "text", text: "Hi", cache_control: { type: "ephemeral" } };
+    const url = { type: "url", url: "https://acme.io/a.pdf" };
+    await gateway.setBudget(tenantId, (await spent()) / 1e9 + 0.5); // a tenth of what the whole window costs
+    for (const [name, more, status] of [
+      ["a field that nobody knows", { context_management: { edits: [{ type: "clear_thinking_20251015" }] } }, 200],
+      ["cache control of the whole", { cache_control: { type: "ephemeral" } }, 200],
+      [
+        "both, and a new kind of thinking",
+        { context_management: {}, thinking: { type: "deep" }, cache_control: null },
+        200,
+      ],
+      ["a new kind of block", { system: [block, { type: "text_v2", text: content }] }, 200],
+      ["tools that its client runs", { tools: [{ type: "bash_20250124", name: "bash" }] }, 200],
+      [
+        "a tool's input with fields of any name",
+        {
+          messages: [
+            { role: "user", content },
+            {
+              role: "assistant",
+              content: [{ type: "tool_use", id: "a", name: "b", input: { source: url, container: 1 } }],
+            },
+          ],
+        },
+        200,
+      ],
+      ["a search that the provider runs", { tools: [{ type: "web_search_20250305", name: "web_search" }] }, 402],
+      [
+        "a document by its URL",
+        { messages: [{ role: "user", content: [{ type: "document", source: url }] }], x: 1 },
+        402,
+      ],
+      ["a container", { container: "c_1" }, 402],
+      ["a thread", { thread: "t_1" }, 402],
+      ["servers of tools", { mcp_servers: [{ type: "url", url: "https://acme.io", name: "a" }] }, 402],
+    ] as const) {
+      if (status === 200) upstream.play({ pieces: [answer] });
+      const response = await post(JSON.stringify({ ...asked, ...more }));
+      expect(response.status, `${name}: ${await response.text()}`).to.equal(status);
+    }
+    await gateway.setBudget(tenantId, null);
+  });
+
   it("are a 402 where the budget does not pay for the answer that they ask for, and reach nobody", async () => {
     const { gateway } = test.platform;
     const tenantId = await tenantOf(test);

@@ -21,28 +21,29 @@ describe("a part that hangs", function () {
   after(() => test?.close());
 
   /** What `/readyz` and `/metrics` report of a frozen process before it continues. */
-  const observe = async (pid: number) => {
+  const observe = async (pid: number, [code, status]: readonly [number, string]) => {
     process.kill(pid, "SIGSTOP");
     try {
       const isNotReady = async () => {
         const ready = await client.get("/readyz"); // it may still be what the last look found
-        return ready.status === 503 ? ready : null;
+        return ready.at("status") === status ? ready : null;
       };
       const [ready, metrics] = await Promise.all([
-        pollUntil(isNotReady, { what: "503 of /readyz" }),
+        pollUntil(isNotReady, { what: `/readyz as ${status}` }),
         scrape(`${test.url}/metrics`, TOKEN),
       ]);
-      expect(ready.at("status")).to.equal("not_ready");
+      expect(ready.status).to.equal(code);
       return { ready, metrics };
     } finally {
       process.kill(pid, "SIGCONT");
     }
   };
-  const untilReady = () => pollUntil(async () => (await client.get("/readyz")).status === 200, { timeoutMs: 15_000 });
+  const untilReady = () =>
+    pollUntil(async () => (await client.get("/readyz")).at("status") === "ready", { timeoutMs: 15_000 });
 
   it("is reported by /readyz and /metrics when Redis hangs", async () => {
     await untilReady();
-    const { ready, metrics } = await observe(await redisPid(test));
+    const { ready, metrics } = await observe(await redisPid(test), [200, "degraded"]);
     expect([ready.at("parts.redis.status"), ready.at("parts.store.status")]).to.deep.equal(["down", "up"]);
     expect(metrics.sum("switchyard_part_up", { part: "redis" })).to.equal(0);
     expect(metrics.sum("switchyard_part_up", { part: "store" })).to.equal(1);
@@ -54,7 +55,7 @@ describe("a part that hangs", function () {
 
   it("is reported by /readyz and /metrics when the store hangs", async () => {
     await untilReady();
-    const { ready, metrics } = await observe(await hostPid(test.platform.config.dataDir));
+    const { ready, metrics } = await observe(await hostPid(test.platform.config.dataDir), [503, "not_ready"]);
     expect([ready.at("parts.redis.status"), ready.at("parts.store.status")]).to.deep.equal(["up", "down"]);
     expect(ready.at("parts.vectorIndex.status")).to.equal("down");
     expect(metrics.sum("switchyard_part_up", { part: "store" })).to.equal(0);

@@ -83,6 +83,7 @@ describe("approvals", function () {
       expect(repeat.text).not.to.contain("Fine.");
     }
     expect(byOwner.body).to.include({ status: "approved", decidedBy: "owner@test", comment: "Fine." });
+    expect(byOwner.body, "the interface's names").to.include({ decision: "approved", decided_by: "owner@test" });
 
     const forAdmin = await waiting([ask(), { ...draft, prompt: "By {{ steps.sign.output.decidedBy }}" }]);
     expect((await member.post(decidePath(forAdmin.approvalId), decide)).status).to.equal(403);

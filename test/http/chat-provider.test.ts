@@ -150,7 +150,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
     });
     const response = await client.post("/ai/chat", question, { headers: { "x-svc-surface": surface } });
     expect([response.status, response.at("error.code")]).to.deep.equal([502, "provider_failed"]);
-    expect(response.at("error.details")).to.deep.equal({ status: 503, code: "overloaded" });
+    expect(response.at("error.details")).to.deep.equal({ status: 503, code: "overloaded", provider: "bad key [key]" });
     expect(fake.requests).to.have.length(3);
     expect(response.text).not.to.contain(edgeKey).and.not.to.contain("x-upstream");
     expect(await usageOf(surface)).to.include({ requests: 1, errors: 1, inputTokens: 0, outputTokens: 0 });
@@ -165,6 +165,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
       status: 400,
       code: "context_length_exceeded",
       message: "Too long for [key].",
+      provider: "Too long for [key].",
     });
     expect(fake.requests).to.have.length(1);
   });

@@ -49,7 +49,6 @@ describe("collections of documents", () => {
       expect(await find(owner, { mode, collection: ["cranes", "default"] })).to.deep.equal(
         [ids.default, cranes].sort(),
       );
-      expect(await find(owner, { mode, collection: "nothing" })).to.deep.equal([]);
       expect(await find(owner, { mode, collection: "pumps", documentIds: [cranes] })).to.deep.equal([]);
     });
   }

@@ -163,7 +163,13 @@ const mistakes: Mistake[] = [
     "expiresAt must be a date and time, as 2026-01-31T12:00:00Z.",
   ],
   ["PUT /ai/providers/openai/key", {}, 400, "invalid_request", "key is missing."],
-  ["POST /ai/widget/key", { agent: "agt_1" }, 400, "invalid_request", "body must not have the field agent."],
+  [
+    "POST /ai/widget/key",
+    { agent: "agt_1" },
+    400,
+    "invalid_request",
+    "body must not have the field agent; did you mean agent_id?",
+  ],
   [
     "POST /ai/widget/key",
     { allowedOrigins: ["acme.io"] },

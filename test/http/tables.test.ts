@@ -3,10 +3,12 @@ import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import {
   type DataTable,
+  makeCsvTable,
   makeDocxTable,
   makeHtmlTable,
   makeMarkdownTable,
   makePdfTable,
+  makeXlsxTable,
   tables,
 } from "../support/tables.ts";
 
@@ -18,8 +20,10 @@ const formats: { format: Format; name: string; make(table: DataTable): Buffer | 
   { format: "docx", name: "prices.docx", make: makeDocxTable },
   { format: "markdown", name: "staff.md", make: makeMarkdownTable },
   { format: "pdf", name: "timetable.pdf", make: makePdfTable },
+  { format: "xlsx", name: "machines.xlsx", make: makeXlsxTable },
+  { format: "csv", name: "Ships of the fleet.csv", make: makeCsvTable },
 ];
-/** Rows and columns that are asked for: thirty in all, the last rows of each table among them. */
+/** Rows and columns that are asked for: forty-four in all, the last rows of each table among them. */
 const asked: Record<Format, [row: number, column: number][]> = {
   html: [
     [0, 1],
@@ -59,6 +63,24 @@ const asked: Record<Format, [row: number, column: number][]> = {
     [34, 3],
     [39, 2],
   ],
+  xlsx: [
+    [0, 1],
+    [6, 2],
+    [13, 3],
+    [19, 1],
+    [26, 2],
+    [33, 3],
+    [39, 1],
+  ],
+  csv: [
+    [1, 1],
+    [7, 2],
+    [14, 3],
+    [20, 1],
+    [27, 2],
+    [32, 3],
+    [39, 1],
+  ],
 };
 
 describe("search in tables", function () {
@@ -74,7 +96,7 @@ describe("search in tables", function () {
       form.set("file", new File([new Uint8Array(await make(tables[format]))], name));
       const made = await client.request("POST", "/rag/ingest", { raw: form, headers: { prefer: "wait=50" } });
       expect(made.status, made.text).to.equal(201);
-      expect(made.at("chunks"), name).to.be.at.least(3);
+      expect(made.at("chunks"), name).to.be.at.least(2);
     }
   });
   after(() => test?.close());
@@ -94,7 +116,7 @@ describe("search in tables", function () {
         const passage = await firstFor(`${table.asks[column]} ${name}?`);
         const found = cellOf(passage.content, { name, head: table.head[column] ?? "" });
         expect(found, `${table.asks[column]} ${name}, in:\n${passage.content}`).to.equal(value);
-        expect(passage.headings?.at(-1)).to.equal(table.section);
+        expect(passage.headings?.at(-1) ?? "").to.equal(table.section);
         if (format === "pdf") expect(passage.page).to.equal(row < 20 ? 1 : 2);
       }
     });

@@ -56,8 +56,8 @@ describe("vector stores of OpenAI's client", () => {
       (error: unknown) => expect(error).to.be.instanceOf(NotFoundError),
     );
     expect((await openai.files.retrieve(file.id)).purpose).to.equal("assistants");
-    const found = await api.post("/rag/query", { query: "pump bled", collection: store.id });
-    expect(found.at("results")).to.deep.equal([]);
+    const gone = await api.post("/rag/query", { query: "pump bled", collection: store.id });
+    expect([gone.status, gone.at("error.param")]).to.deep.equal([404, "collection"]);
   });
 
   it("take batches of files with attributes, which searches filter by", async () => {

@@ -9,6 +9,7 @@ import { makeLogger } from "../../src/logger.ts";
 import { openRedis, type RedisConnections } from "../../src/redis.ts";
 import { connectStore, type StoreConnection } from "../../src/store/connect.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { isAlive } from "../support/service-pids.ts";
 
 const logger = makeLogger({ level: "silent", name: "test" });
 
@@ -88,17 +89,22 @@ describe("the host of the embedded services", function () {
     expect(await redisPid(redis)).to.not.equal(pid);
   });
 
-  it("adopts the Redis of a host that was killed", async () => {
+  it("ends the Redis of a host that was killed, and the next one has what it had", async () => {
     const services = await ensure();
     const store = await connect(services);
     const redis = later(await openRedis({ url: services.redisUrl ?? "", prefix: "test", logger }));
+    await redis.producer.set("kept", "yes");
     const [host, server] = [await hostPid(store), await redisPid(redis)];
     process.kill(host, "SIGKILL");
-    await pollUntil(async () => (await hostPid(store).catch(() => host)) !== host, {
-      timeoutMs: 20_000,
-      what: "the new host",
-    });
-    expect(await redisPid(redis)).to.equal(server);
+    const value = await pollUntil(
+      async () => {
+        const pid = await redisPid(redis).catch(() => server);
+        return pid !== server && (await redis.producer.get("kept").catch(() => null));
+      },
+      { timeoutMs: 20_000, what: "the Redis of the new host" },
+    );
+    expect(value).to.equal("yes");
+    expect(isAlive(server)).to.equal(false);
   });
 
   it("is one process for all that share a Redis while the store is elsewhere", async () => {

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import pino from "pino";
 import { makeParsePool, type ParsePool } from "../../src/rag/parse-in-child.ts";
 import { hostileDocuments } from "../support/hostile-documents.ts";
+import { draw, makeRawPdf, pictureStream } from "../support/raw-pdf.ts";
 import { readToEnd } from "../support/read-to-end.ts";
 
 const logger = pino({ level: "silent" });
@@ -10,8 +11,8 @@ const text = (content: string | Buffer) => ({ bytes: Buffer.from(content), type:
 describe("parsing in child processes", function () {
   this.timeout(120_000);
   let pool: ParsePool;
-  const open = (timeoutMs = 60_000) => {
-    pool = makeParsePool({ timeoutMs, logger });
+  const open = (timeoutMs = 60_000, ocrLanguages: string[] = []) => {
+    pool = makeParsePool({ timeoutMs, ocrLanguages, logger });
     return pool;
   };
   afterEach(() => pool.close());
@@ -32,6 +33,23 @@ describe("parsing in child processes", function () {
     pool.close();
     open();
     expect(await readToEnd(pool, text("Hello."))).to.equal("1 chunks");
+  });
+
+  it("reads a PDF with a huge picture within the bounds of memory, also where text is recognized in pictures", async () => {
+    const text = { content: draw("A pump moves water.", 60, 700) };
+    const shown = (dots: string) => ({
+      content: "q 595 0 0 842 0 0 cm /X0 Do Q",
+      objects: { dots },
+      forms: "/X0 %dots%",
+    });
+    for (const languages of [[], ["eng"]]) {
+      open(100_000, languages);
+      for (const picture of [pictureStream(10_000, 10_000, 1), pictureStream(5_900, 6_000, 3)]) {
+        const pdf = makeRawPdf([text, shown(picture)]);
+        expect(await readToEnd(pool, { bytes: pdf, type: "application/pdf" })).to.equal("1 chunks");
+      }
+      pool.close();
+    }
   });
 
   it("gives a place back when its chunks are not taken, so that the tenant's next document finds one", async () => {

@@ -78,9 +78,11 @@ describe("traces", () => {
     const request = find("POST /agents/:id/run");
     const publish = find("agent-runs publish");
     const process = find("agent-runs process");
+    const agent = find("invoke_agent Desk");
     const tool = find("execute_tool calculator");
     const [call, next] = ours.filter((span) => span.name === `chat ${model}`);
-    expect([call, next, tool].map((span) => span?.parentSpanId)).to.deep.equal(Array(3).fill(process.spanId));
+    expect([call, next, tool].map((span) => span?.parentSpanId)).to.deep.equal(Array(3).fill(agent.spanId));
+    expect(agent.parentSpanId).to.equal(process.spanId);
     expect([request, publish, process, call].map((span) => span?.kind)).to.deep.equal([
       server,
       producer,
@@ -119,7 +121,7 @@ describe("traces", () => {
       ["POST /ai/chat", "provider_failed"],
       [`chat ${model}`, "provider_failed"],
     ]);
-    const [streamed] = spans.filter((span) => span.attributes["switchyard.is_stream"] === true);
+    const [streamed] = spans.filter((span) => span.attributes["gen_ai.request.stream"] === true);
     const parent = spans.find((span) => span.spanId === streamed?.parentSpanId);
     expect([streamed?.isError, parent?.name]).to.deep.equal([false, "POST /ai/chat"]);
     const missing = spans.find((span) => span.name === "GET /jobs/:id");

@@ -28,6 +28,8 @@ export type AgentAnswer = {
   reasoning?: string;
   calls?: { id?: string; name: string; arguments: object | string }[];
   usage?: { prompt_tokens: number; completion_tokens: number };
+  /** Its finish reason, where that is not what the answer looks like. */
+  finish?: string;
   status?: number;
 };
 export type AgentScript = (call: AgentCall) => AgentAnswer | Promise<AgentAnswer>;
@@ -102,7 +104,7 @@ async function readBody(request: IncomingMessage): Promise<WireBody> {
 function send(
   response: ServerResponse,
   model: string,
-  { text, reasoning, calls = [], usage, status = 200 }: AgentAnswer,
+  { text, reasoning, calls = [], usage, finish, status = 200 }: AgentAnswer,
 ): void {
   response.writeHead(status, { "content-type": "application/json" });
   if (status !== 200) {
@@ -127,7 +129,7 @@ function send(
       object: "chat.completion",
       created: 1,
       model,
-      choices: [{ index: 0, message, finish_reason: calls.length > 0 ? "tool_calls" : "stop" }],
+      choices: [{ index: 0, message, finish_reason: finish ?? (calls.length > 0 ? "tool_calls" : "stop") }],
       usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens },
     }),
   );

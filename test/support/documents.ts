@@ -64,18 +64,18 @@ export async function makeDocx(blocks: readonly Block[]): Promise<Buffer> {
 }
 
 /** One entry of an archive. `declaredBytes` is the lie that a hostile directory tells of its size. */
-export type ZipEntry = { name: string; content: Buffer; declaredBytes?: number };
+export type ZipEntry = { name: string; content: Buffer; declaredBytes?: number; isStored?: boolean };
 
 /** A ZIP archive, as the format's description by PKWARE has it, without its checks: a hostile one can be made. */
 export function makeZip(entries: readonly ZipEntry[], level = 9): Buffer {
   const files: Buffer[] = [];
   const directory: Buffer[] = [];
   let offset = 0;
-  for (const { name, content, declaredBytes = content.length } of entries) {
-    const packed = deflateRawSync(content, { level });
+  for (const { name, content, declaredBytes = content.length, isStored = false } of entries) {
+    const packed = isStored ? content : deflateRawSync(content, { level });
     const fields = Buffer.alloc(26);
     fields.writeUInt16LE(20, 0);
-    fields.writeUInt16LE(8, 4); // deflate
+    fields.writeUInt16LE(isStored ? 0 : 8, 4); // as it is, or deflated
     fields.writeUInt32LE(crc32(content), 10);
     fields.writeUInt32LE(packed.length, 14);
     fields.writeUInt32LE(declaredBytes, 18);

@@ -1,5 +1,6 @@
 import PdfDocument from "pdfkit";
 import { makeDocxOf } from "./documents.ts";
+import { makeDeck, makeWorkbook, shape } from "./office-files.ts";
 
 /** A document that is made to cost its reader as much as possible. `make` is given its size in bytes, roughly. */
 export type HostileDocument = {
@@ -17,6 +18,9 @@ const text = { type: "text/plain", name: "hostile.txt", most: UPLOAD };
 const markdown = { type: "text/markdown", name: "hostile.md", most: UPLOAD };
 const html = { type: "text/html", name: "hostile.html", most: UPLOAD };
 const docx = { type: "application/octet-stream", name: "hostile.docx", most: UPLOAD };
+const xlsx = { type: "application/octet-stream", name: "hostile.xlsx", most: UPLOAD };
+const pptx = { type: "application/octet-stream", name: "hostile.pptx", most: UPLOAD };
+const csv = { type: "text/csv", name: "hostile.csv", most: UPLOAD };
 const pdf = { type: "application/pdf", name: "hostile.pdf", most: UPLOAD };
 
 export const hostileDocuments: readonly HostileDocument[] = [
@@ -53,6 +57,22 @@ export const hostileDocuments: readonly HostileDocument[] = [
   { ...docx, what: "nested paragraphs", make: (bytes) => makeDocxOf(["", ""], "<w:p><w:r><w:t>a</w:t></w:r>", bytes) },
   { ...docx, what: "paragraphs", make: (bytes) => makeDocxOf(["", ""], `${paragraph.join("a")}`, bytes) },
   { ...docx, what: "cells of a row", make: (bytes) => makeDocxOf(row, `<w:tc>${paragraph.join("a")}</w:tc>`, bytes) },
+  { ...docx, what: "runs of a paragraph", make: (bytes) => makeDocxOf(run, "<w:r><w:t>a</w:t></w:r>", bytes) },
+  { ...docx, what: "nested fractions", make: (bytes) => makeDocxOf(run, "<m:f><m:num>", bytes) },
+  { ...docx, what: "cells that span", make: (bytes) => makeDocxOf(["<w:tbl>", "</w:tbl>"], spanning, bytes) },
+  { ...xlsx, what: "cells of a sheet", make: (bytes) => sheetOf("<row>", "<c><v>1</v></c>", "</row>", bytes) },
+  {
+    ...xlsx,
+    what: "rows of a sheet",
+    make: (bytes) => sheetOf("", "<row><c><v>1</v></c><c><v>2</v></c></row>", "", bytes),
+  },
+  { ...xlsx, what: "one long text in many cells", make: (bytes) => longTextOf(bytes) },
+  { ...pptx, what: "shapes of a slide", make: (bytes) => slideOf(shape("a"), bytes) },
+  { ...pptx, what: "nested groups", make: (bytes) => slideOf("<p:grpSp>", bytes) },
+  { ...csv, what: "cells of CSV", make: (bytes) => repeated("a,", bytes) },
+  { ...csv, what: "rows of CSV", make: (bytes) => repeated("a,b\n", bytes) },
+  { ...csv, what: "quotes of CSV", make: (bytes) => repeated('"', bytes) },
+  { ...csv, what: "an open quote", make: (bytes) => surrounded('a,b\n"', "c,d\n", bytes) },
   { ...pdf, what: "one page of text", make: (bytes) => pdfOf("(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj\n", bytes) },
   { ...pdf, what: "one-letter texts", make: (bytes) => pdfOf("(a) Tj\n", bytes) },
   { ...pdf, what: "nested graphics states", make: (bytes) => pdfOf("q\n", bytes) },
@@ -63,6 +83,26 @@ const one = Buffer.from("a");
 const hash = Buffer.from("# a");
 const paragraph = ["<w:p><w:r><w:t>", "</w:t></w:r></w:p>"] as const;
 const row = ["<w:tbl><w:tr>", "</w:tr></w:tbl>"] as const;
+
+const run = ["<w:p>", "</w:p>"] as const;
+const spanning =
+  '<w:tr><w:tc><w:tcPr><w:gridSpan w:val="999"/><w:vMerge w:val="restart"/></w:tcPr><w:p/></w:tc></w:tr>';
+
+function sheetOf(before: string, unit: string, after: string, bytes: number): Buffer {
+  const rows = Buffer.alloc(bytes - (bytes % unit.length), unit).toString("latin1");
+  return makeWorkbook([{ name: "S", rows: `${before}${rows}${after}` }], { packing: 0 });
+}
+
+function longTextOf(bytes: number): Buffer {
+  const text = "a ".repeat(16_000);
+  const unit = '<row><c t="s"><v>0</v></c><c t="s"><v>0</v></c></row>';
+  const rows = unit.repeat(Math.floor(bytes / unit.length));
+  return makeWorkbook([{ name: "S", rows }], { strings: `<si><t>${text}</t></si>`, packing: 0 });
+}
+
+function slideOf(unit: string, bytes: number): Buffer {
+  return makeDeck([{ shapes: Buffer.alloc(bytes - (bytes % unit.length), unit).toString("latin1") }], { packing: 0 });
+}
 
 function repeated(unit: string, bytes: number): Buffer {
   return Buffer.alloc(bytes - (bytes % Buffer.byteLength(unit)), unit);

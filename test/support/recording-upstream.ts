@@ -5,17 +5,25 @@ import { setImmediate as turn } from "node:timers/promises";
 /** A request as it came. */
 type Recorded = { path: string; headers: IncomingHttpHeaders; raw: string };
 /** What is answered, in the pieces in which it is written; `isCut` breaks the connection off after them. */
-type Scripted = { status?: number; headers?: Record<string, string>; pieces: readonly string[]; isCut?: boolean };
+export type Scripted = {
+  status?: number;
+  headers?: Record<string, string>;
+  pieces: readonly string[];
+  isCut?: boolean;
+};
 
 /** A server on loopback that keeps requests byte for byte, and sends the answers that it was given, one a request. */
 export async function startRecordingUpstream() {
   const requests: Recorded[] = [];
   let answers: Scripted[] = [];
+  let always: ((raw: string) => Scripted) | undefined;
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part);
-    requests.push({ path: request.url ?? "", headers: request.headers, raw: Buffer.concat(parts).toString("utf8") });
-    const { status = 200, headers, pieces, isCut } = answers.shift() ?? { status: 500, pieces: ["{}"] };
+    const raw = Buffer.concat(parts).toString("utf8");
+    requests.push({ path: request.url ?? "", headers: request.headers, raw });
+    const answer = answers.shift() ?? always?.(raw) ?? { status: 500, pieces: ["{}"] };
+    const { status = 200, headers, pieces, isCut } = answer;
     response.writeHead(status, { "content-type": "application/json", ...headers });
     for (const piece of pieces) {
       await new Promise((resolve) => response.write(piece, resolve));
@@ -35,6 +43,13 @@ export async function startRecordingUpstream() {
     play(...next: Scripted[]): void {
       requests.length = 0;
       answers = next;
+      always = undefined;
+    },
+    /** Forgets all requests, and answers the next ones by their bodies. */
+    answer(by: (raw: string) => Scripted): void {
+      requests.length = 0;
+      answers = [];
+      always = by;
     },
     close: async () => {
       server.close();

@@ -1,11 +1,12 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { type Db, MongoClient } from "mongodb";
 import type { Config } from "../../src/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
+import { openRedis } from "../../src/redis.ts";
 import { collectionNames } from "../../src/store/store.ts";
 
 /** A place that was looked at, and all that is there, byte for byte (latin1). */
@@ -50,13 +51,13 @@ export async function readPlaces(config: Config): Promise<Place[]> {
   const isEmbedded = { redis: redis.url === undefined, mongo: mongo.url === undefined };
   const logger = makeLogger({ level: "silent", name: "scan" });
   const services = await ensureServices({ dataDir, mongo: false, redis: isEmbedded.redis, logger });
-  const client = new Redis(redis.url ?? services.redisUrl ?? "", { maxRetriesPerRequest: 3 });
+  const connections = await openRedis({ ...redis, url: redis.url ?? services.redisUrl ?? "", logger });
   try {
-    const inRedis = await redisPlaces(client, redis.prefix);
+    const inRedis = await redisPlaces(connections.producer, redis.prefix);
     const inStore = mongo.url === undefined ? await filePlaces(dataDir) : await serverPlaces(mongo.url, mongo.db);
     return [...inRedis, ...inStore];
   } finally {
-    client.disconnect();
+    await connections.close();
     await services.close();
   }
 }
@@ -73,8 +74,8 @@ export async function redisPlaces(redis: Redis, prefix: string): Promise<Place[]
 }
 
 /** The keys with a prefix, some at a time. */
-export function keysOf(redis: Redis, prefix: string): AsyncIterable<string[]> {
-  return redis.scanStream({ match: `${prefix}*`, count: 1_000 });
+export async function* keysOf(redis: Redis, prefix: string): AsyncGenerator<string[]> {
+  yield* redis.scanStream({ match: `${prefix}*`, count: 1_000 });
 }
 
 async function readValue(redis: Redis, key: string, type: string): Promise<string> {

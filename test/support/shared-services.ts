@@ -1,12 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { MongoClient } from "mongodb";
 import type { Config } from "../../src/config.ts";
 import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
+import { openRedis } from "../../src/redis.ts";
 import { documentPlaces, keysOf, type Place, redisPlaces, rejectSecrets, writtenPlaces } from "./secret-scan.ts";
 
 /** The store and the Redis that the platforms of a run share, each with a database and a prefix of its own. */
@@ -64,25 +65,37 @@ function openServices(given: {
         disposables.add(async () => rejectSecrets(await writtenPlaces(dataDir)));
       }
     }
+    const logger = makeLogger({ level: "silent", name: "shared" });
     const services = await ensureServices({
       dataDir,
       ...isEmbedded,
-      logger: makeLogger({ level: "silent", name: "shared" }),
+      logger,
     });
     disposables.add(() => services.close());
     const mongo = new MongoClient(given.mongoUrl || services.mongoUrl || "");
     disposables.add(() => mongo.close());
-    const redis = new Redis(given.redisUrl || services.redisUrl || "", { maxRetriesPerRequest: 3 });
-    disposables.add(() => redis.disconnect());
+    /** A connection for the keys of a platform: in a cluster they are on a server of their own. */
+    const withRedis = async <T>({ redis }: Config, work: (redis: Redis) => Promise<T>): Promise<T> => {
+      const url = given.redisUrl || services.redisUrl || "";
+      const isCluster = process.env.REDIS_CLUSTER === "true";
+      const connections = await openRedis({ url, isCluster, prefix: redis.prefix, logger });
+      try {
+        return await work(connections.producer);
+      } finally {
+        await connections.close();
+      }
+    };
     return {
       dataDir,
       read: async (config) => [
-        ...(await redisPlaces(redis, config.redis.prefix)),
+        ...(await withRedis(config, (redis) => redisPlaces(redis, config.redis.prefix))),
         ...(await documentPlaces(mongo.db(config.mongo.db))),
       ],
       clear: async (config) => {
         await mongo.db(config.mongo.db).dropDatabase();
-        for await (const keys of keysOf(redis, config.redis.prefix)) if (keys.length > 0) await redis.unlink(keys);
+        await withRedis(config, async (redis) => {
+          for await (const keys of keysOf(redis, config.redis.prefix)) if (keys.length > 0) await redis.unlink(keys);
+        });
       },
       close: disposables.close,
     };

@@ -48,7 +48,7 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
     const services = options.services === "private" ? await ownServices(disposables) : await shareServices();
     const unique = `t${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
     const env = {
-      ...pick(process.env, ["MONGODB_URL", "REDIS_URL"]),
+      ...pick(process.env, ["MONGODB_URL", "REDIS_URL", "REDIS_CLUSTER"]),
       DATA_DIR: services.dataDir,
       PORT: "0",
       MONGODB_DB: unique,

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { Document, HeadingLevel, Packer, Paragraph, Table, TableCell, TableRow } from "docx";
 import PdfDocument from "pdfkit";
 import { makeProse } from "./documents.ts";
+import { makeWorkbook, sheetRow } from "./office-files.ts";
 
 /** A table whose rows have unique names, and how each of its columns is asked for. */
 export type DataTable = { title: string; section: string; head: string[]; rows: string[][]; asks: string[] };
@@ -87,6 +88,41 @@ export const tables = {
     ),
     asks: ["", "Arrival at the station", "Departure from the station", "Which platform has the station"],
   },
+  xlsx: {
+    title: "Machines of the halls",
+    section: "Machines",
+    head: ["Machine", "Power in kilowatts", "Built in", "Hall"],
+    rows: birds.map((name, n) =>
+      row(
+        `Lathe ${name.slice(0, 4)}${n + 10}`,
+        n,
+        (i) => 4 + i * 2,
+        (i) => 1961 + i,
+        (i) => `H${1 + (i % 7)}`,
+      ),
+    ),
+    asks: [
+      "",
+      "Power in kilowatts of the lathe",
+      "In which year was built the lathe",
+      "In which hall stands the lathe",
+    ],
+  },
+  csv: {
+    title: "Ships of the fleet",
+    section: "",
+    head: ["Ship", "Length in metres", "Crew", "Home port"],
+    rows: birds.map((name, n) =>
+      row(
+        `Ferry ${name.slice(2, 5)}${n + 60}`,
+        n,
+        (i) => `${40 + i},5`,
+        (i) => 11 + i * 3,
+        (i) => ["Kiel", "Lübeck", "Emden", "Husum"][i % 4] ?? "",
+      ),
+    ),
+    asks: ["", "Length in metres of the ferry", "How many people are the crew of the ferry", "Home port of the ferry"],
+  },
 } satisfies Record<string, DataTable>;
 
 const intro = (title: string) => `${title}. ${makeProse(8, title.split(" ").at(-1))}`;
@@ -121,6 +157,17 @@ export function makeDocxTable({ title, section, head, rows }: DataTable): Promis
     new Paragraph(makeProse(5)),
   ];
   return Packer.toBuffer(new Document({ sections: [{ children }] }));
+}
+
+/** A workbook with a line above its table; what is a number is stored as one. */
+export function makeXlsxTable({ title, section, head, rows }: DataTable): Buffer {
+  const line = (cells: string[]) => sheetRow(cells.map((text) => (/^\d+$/.test(text) ? Number(text) : text)));
+  return makeWorkbook([{ name: section, rows: [sheetRow([title]), sheetRow(head), ...rows.map(line)].join("") }]);
+}
+
+/** Texts between semicolons, as a spreadsheet writes them where the comma is in numbers. */
+export function makeCsvTable({ head, rows }: DataTable): Buffer {
+  return Buffer.from([head, ...rows].map((cells) => cells.map((text) => `"${text}"`).join(";")).join("\r\n"));
 }
 
 /** Markdown whose cells are padded to columns. */

@@ -194,13 +194,13 @@ describe("the lease of a job that runs", () => {
     await held.step({ n: 2 });
     await held.step({ n: 3 });
     expect(written).to.deep.equal([
-      [{ n: 1 }, 4],
-      [{ n: 2 }, 4],
-      [{ n: 3 }, 9],
+      [{ n: 1 }, { lastEventId: 4, progress: undefined }],
+      [{ n: 2 }, { lastEventId: 4, progress: undefined }],
+      [{ n: 3 }, { lastEventId: 9, progress: undefined }],
     ]);
     store.answer = async () => null;
     expect(await codeOf(held.step({ n: 4 }))).to.equal("unavailable");
-    expect(written.pop()).to.deep.equal([{ n: 4 }, 9]);
+    expect(written.pop()).to.deep.equal([{ n: 4 }, { lastEventId: 9, progress: undefined }]);
     expect(await codeOf(held.step({ n: 5 }))).to.equal("unavailable");
     expect(await codeOf(held.progress({ stage: "late", done: 1, total: 1 }))).to.equal("unavailable");
     expect(written, "nothing more").to.have.lengthOf(3);

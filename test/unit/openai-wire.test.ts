@@ -127,6 +127,7 @@ describe("OpenAI wire format", () => {
       toolCalls: [{ id: "c9", name: "find", arguments: '{"a":1}' }],
       finishReason: "tool_calls",
       usage: { inputTokens: 11, outputTokens: 7 },
+      responseId: "chatcmpl-fake",
       model: "m",
     });
     const filtered = await provider.complete(request, { signal: never });
@@ -160,7 +161,10 @@ describe("OpenAI wire format", () => {
       [{ type: "cut", afterPieces: 2 }, { connection: "UND_ERR_SOCKET" }],
       [{ type: "short", afterPieces: 2 }, { code: "stream_cut" }],
       [{ type: "malformed", afterPieces: 2 }, { code: "malformed_answer" }],
-      [{ type: "error-event", afterPieces: 2 }, { code: "overloaded" }],
+      [
+        { type: "error-event", afterPieces: 2 },
+        { code: "overloaded", provider: "overloaded" },
+      ],
     ] as const;
     for (const [fault, details] of faults) {
       fake.next({ fault });

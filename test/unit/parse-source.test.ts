@@ -174,7 +174,7 @@ describe("parsing DOCX", () => {
     const many = Array.from({ length: 5_001 }, (_, index) => ({ name: `word/${index}`, content: Buffer.from("x") }));
     expect(await reasonOf(makeZip(many), { name: "a.docx" })).to.contain("entries");
     const other = makeZip([{ name: "readme.txt", content: Buffer.from("hello") }]);
-    expect(await reasonOf(other)).to.contain("application/zip");
+    expect(await reasonOf(other)).to.contain("a ZIP archive. What is read is PDF, DOCX");
     expect(await reasonOf(other, { name: "a.docx" })).to.contain("damaged");
     const docx = await makeDocx([{ text: "hello" }]);
     expect(await reasonOf(docx.subarray(0, docx.length - 100), { name: "a.docx" })).to.contain("damaged");
@@ -247,6 +247,38 @@ describe("parsing Markdown", () => {
       { text: "Two\n---\n- item\n---", headings: ["One", "Two"] },
       { text: "### Deep `code` [link](http://x)\nend", headings: ["One", "Two", "Deep code link"] },
     ]);
+  });
+
+  it("has front matter only where its first lines are a YAML mapping; any other --- is a rule", async () => {
+    const textOf = async (markdown: string) => {
+      const { title, sections } = await parse(markdown, { name: "a.md" });
+      return { title, text: sections.map(({ text }) => text).join("\n") };
+    };
+    const slides = "---\n\n# One\n\nPress the red button.\n\n---\n\n# Two\n\nWait.";
+    expect(await textOf(slides)).to.deep.equal({
+      title: "One",
+      text: slides.replace("---\n\n# One", "---\n# One").replace("---\n\n# Two", "---\n# Two"),
+    });
+    for (const prose of [
+      "Welcome to all.",
+      "- a\n- b",
+      "| a | b |",
+      "Note: wait.\nThen go on.",
+      "\ntitle: none",
+      "http://x.y",
+    ]) {
+      expect((await textOf(`---\n${prose}\n---\nRest.`)).text.replace(/\n+/g, " "), prose).to.contain(
+        prose.trim().replace(/\n/g, " "),
+      );
+    }
+    expect((await textOf("Intro.\n\n---\ntitle: none\n---\nRest.")).text).to.contain("title: none");
+    expect(await textOf("---\ntitle: none\nNo end.")).to.include({ text: "---\ntitle: none\nNo end." });
+    const matter = "---\n# a comment\ntitle: Pumps: a guide\ntags:\n- a\n\n- b\ndescription: >\n  long\n...\nBody.";
+    expect(await textOf(matter)).to.deep.equal({ title: "Pumps: a guide", text: "Body." });
+    expect(await textOf("---\r\ntitle: >-\r\n  Folded\r\n---\r\nBody.")).to.deep.equal({
+      title: "Folded",
+      text: "Body.",
+    });
   });
 
   it("is recognized by its look where no type is declared, but not against a file name", async () => {

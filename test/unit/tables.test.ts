@@ -118,6 +118,22 @@ describe("splitting of tables", () => {
     expect(pieces(code)[1]).not.to.contain("Flow |\n|---");
   });
 
+  it("splits a table with a long head by columns, each part with the first of them", () => {
+    const names = Array.from({ length: 150 }, (_, n) => `measured value ${n}`);
+    const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+    const text = [
+      line(["Pump", ...names]),
+      `|${"---|".repeat(151)}`,
+      ...["P-1", "P-2"].map((pump) => line([pump, ...names.map((_, n) => `${pump} has ${n}`)])),
+    ].join("\n");
+    const found = pieces(text);
+    for (const n of [0, 77, 149]) {
+      const [piece = "", ...others] = found.filter((one) => new RegExp(`P-2 has ${n}\\b`).test(one));
+      expect(others).to.deep.equal([]);
+      expect(piece).to.contain(`measured value ${n}`).and.to.contain("Pump").and.to.contain("P-2");
+    }
+  });
+
   it("takes no more than a few times the text for a table with a long head", () => {
     const wide = `| ${"a column | ".repeat(120)}\n|${"---|".repeat(120)}\n`;
     const text = wide + "| 1 | 2 |\n".repeat(5_000);

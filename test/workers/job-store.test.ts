@@ -90,7 +90,9 @@ describe("the records of jobs", () => {
     const progress = (n: number) => claims.progress(lease, { stage: "running", done: n, total: 6 });
     // Each has seen the same last event, as it is known to a worker that adds several at once.
     const seen = record.lastEventId;
-    await Promise.all(numbers.flatMap((n) => [claims.step(lease, { n }, n % 2 ? seen : undefined), progress(n)]));
+    await Promise.all(
+      numbers.flatMap((n) => [claims.step(lease, { n }, { lastEventId: n % 2 ? seen : undefined }), progress(n)]),
+    );
     const { steps = [], lastEventId } = (await jobs.findById(record._id)) ?? expect.fail("it is gone");
     expect(lastEventId).to.equal(seen + 12);
     expect(steps.map(({ data }) => data.n).sort((a, b) => Number(a) - Number(b))).to.deep.equal(numbers);
@@ -98,7 +100,7 @@ describe("the records of jobs", () => {
     expect(ids, "in order, none twice").to.deep.equal([...new Set(ids)].sort((a, b) => a - b));
     const without = { ...lease, token: "another" };
     expect(await claims.step(without, { n: 99 }), "without the lease").to.equal(null);
-    expect(await claims.step(without, { n: 99 }, lastEventId), "with the right number too").to.equal(null);
+    expect(await claims.step(without, { n: 99 }, { lastEventId }), "with the right number too").to.equal(null);
   });
 
   it("give up a step after a hundred conflicts with other events", async () => {

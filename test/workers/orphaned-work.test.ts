@@ -1,7 +1,9 @@
 import { expect } from "chai";
+import { MongoNetworkError } from "mongodb";
 import { type QueueDefinition, queues } from "../../src/jobs/queues.ts";
 import { defineWork, sweepWorks } from "../../src/jobs/work.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { withoutRecords } from "../support/scripted-queue.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf, viewerOf } from "../support/tenant-of.ts";
@@ -156,6 +158,10 @@ describe("work whose job ended without it", () => {
       open: () => openIds(queues.batchCompletions, "fileBatchId"),
     },
   ];
+  const jobIds = async () => {
+    const { data } = (await member.get("/jobs?limit=200")).body as { data: { jobId: string }[] };
+    return data.map(({ jobId }) => jobId);
+  };
   const sweep = () => sweepWorks(test.platform.jobs, test.platform.works, -1_000);
   const statusOf = async ({ path }: Made) => {
     const { at } = await member.get(path);
@@ -166,6 +172,7 @@ describe("work whose job ended without it", () => {
     describe(kind.name, () => {
       it("leaves nothing behind when its job is not accepted", async () => {
         const { queues } = test.platform;
+        const jobs = await jobIds();
         const add = queues.add;
         queues.add = () => Promise.reject(new Error("Redis takes nothing"));
         try {
@@ -174,6 +181,26 @@ describe("work whose job ended without it", () => {
           queues.add = add;
         }
         expect(await kind.open()).to.deep.equal([]);
+        expect(await jobIds()).to.deep.equal(jobs);
+      });
+
+      it("leaves nothing behind when the store took its job and could not say so", async () => {
+        const { store } = test.platform;
+        const jobs = await jobIds();
+        const { insert } = store.jobs;
+        store.jobs.insert = async (record) => {
+          await insert(record);
+          throw new MongoNetworkError("cut");
+        };
+        try {
+          expect((await kind.submit()).status).to.be.oneOf([503, 529]);
+        } finally {
+          store.jobs.insert = insert;
+        }
+        await pollUntil(async () => (await jobIds()).length === jobs.length, { what: "the removal of the job" });
+        await sweep();
+        expect(await kind.open()).to.deep.equal([]);
+        expect(await jobIds()).to.deep.equal(jobs);
       });
 
       it("is dropped when its process died before its job existed", async () => {

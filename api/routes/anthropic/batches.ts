@@ -59,7 +59,7 @@ function requireOwnIds(requests: readonly { custom_id: string }[], context: z.co
 }
 
 const params = z.object({ id: idSchema("messageBatch") });
-const pageQuery = betaQuery.extend({
+const pageQuery = betaQuery.strict().extend({
   after_id: z.string().max(100).optional().describe("The page after this batch, of older ones"),
   before_id: z.string().max(100).optional().describe("The page before this batch, of newer ones"),
   limit: z.coerce.number().int().min(1).max(1_000).default(20),

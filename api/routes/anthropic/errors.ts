@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { defined } from "../../../src/defined.ts";
 import type { ErrorView } from "../../../src/errors.ts";
 import { apiErrorSchema } from "../../../src/gateway/messages-api/schemas.ts";
 import { WireRefusal } from "../../../src/gateway/providers/wire-errors.ts";
@@ -63,7 +64,7 @@ export function toAnthropicError({ requestId, ...error }: ErrorView & { requestI
   const type = typeOfStatus[status] ?? "api_error";
   const body: z.input<typeof apiErrorSchema> = {
     type: "error",
-    error: { type, message: error.message },
+    error: { type, message: error.message, ...defined({ details: error.details }) },
     request_id: requestId,
   };
   return { status, body };

@@ -74,10 +74,11 @@ async function* toChunks(batches: AsyncIterable<ChatEvent[]>, { requestedModel, 
       if (event.type === "reasoning-item" || isSilent(event)) continue; // reasoning comes together, at the end
       if (event.type !== "end") messages.push({ data: toChunk(requestedModel, toDelta(event)) });
       else {
-        const { model, logId, costUsd, cached, finishReason, usage } = event;
+        const { model, logId, costUsd, cached, finishReason, providerFinishReason, usage } = event;
         const details = toReasoningDetails(event.parts);
         if (details) messages.push({ data: toChunk(model, { reasoning_details: details }) });
-        messages.push({ data: { ...toChunk(model, {}, finishReason), logId, costUsd, cached } });
+        const account = { logId, costUsd, cached, ...defined({ providerFinishReason }) };
+        messages.push({ data: { ...toChunk(model, {}, finishReason), ...account } });
         if (hasUsage) messages.push({ data: { ...head, model, choices: [], usage: toWireUsage(usage) } });
         messages.push({ data: "[DONE]" });
       }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Page, PageQuery } from "../../../src/store/page.ts";
 
 /** The paging of OpenAI's lists: after the last id of the page before. */
-export const afterQuery = z.object({
+export const afterQuery = z.strictObject({
   after: z.string().max(100).optional(),
   limit: z.coerce.number().int().min(1).max(200).default(20),
 });

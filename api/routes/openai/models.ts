@@ -4,6 +4,7 @@ import type { ModelEntry } from "../../../src/gateway/schemas.ts";
 import type { RunModel } from "../../../src/run-models/list.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
 import { named } from "../../schema-names.ts";
+import { betaQuery } from "../anthropic/beta.ts";
 import { anthropicDialect } from "../anthropic/errors.ts";
 import {
   anthropicModelSchema,
@@ -37,6 +38,9 @@ export const openAiModelRoutes = [
     description:
       "Besides models, the tenant's newest 100 agents as `agent:<name>` (by their ids where several have a name) and the " +
       "composite patterns, unless `anthropic-version` is sent.",
+    query: betaQuery.strict().extend({
+      limit: z.string().optional().describe("As Anthropic's clients send it; the list is one page"),
+    }),
     responses: {
       200: {
         description: "The models",

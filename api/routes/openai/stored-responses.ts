@@ -12,7 +12,7 @@ const params = z.object({ id: idSchema("response") });
 
 const names = z.union([z.string().max(200), z.array(z.string().max(200)).max(20)]).optional();
 /** Clients write an array in a query by either name. */
-const including = z.object({
+const including = z.strictObject({
   include: names.describe(`\`${sealedReasoning}\`, \`${searchResults}\``),
   "include[]": names,
 });

@@ -8,6 +8,7 @@ import {
   updateFileSchema,
 } from "../../../src/vector-stores/schemas.ts";
 import { fileBatchSchema, storeFileSchema } from "../../../src/vector-stores/views.ts";
+import { wholeListQuery } from "../../list-query.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { endsListOf, orderedQuery, storeParams, toEndsList, toOrderedPage } from "./vector-stores.ts";
@@ -71,6 +72,7 @@ export const vectorStoreFileRoutes = [
   routes.get("/v1/vector_stores/:id/files/:fileId/content", {
     summary: "The text of a file in a vector store, by its chunks",
     params: fileParams,
+    query: wholeListQuery,
     responses: {
       200: {
         description: "The text",

@@ -12,7 +12,7 @@ const MAX_OBSERVATION = 20_000;
 const SHOWN_ARGUMENTS = 500;
 
 export type Observation = { output: string; isError: boolean; runId?: string };
-export type AskedCall = { name: string; arguments: string };
+export type AskedCall = { id?: string; name: string; arguments: string };
 
 /**
  * Makes a tool call that a model asked for. The model observes its failures; only errors of the whole run are thrown.
@@ -39,9 +39,17 @@ export async function callTool(
   const clock = setTimeout(() => own.abort(late), tool.timeoutMs);
   const signal = AbortSignal.any([context.signal, own.signal]);
   try {
-    const attributes = { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool.name };
-    const output = await inSpan({ name: `execute_tool ${tool.name}`, kind: "INTERNAL", attributes }, () =>
-      Promise.race([tool.run(input, { ...context, signal }), abortOf(signal)]),
+    const attributes = defined({
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": tool.name,
+      "gen_ai.tool.type": "function",
+      "gen_ai.tool.call.id": call.id,
+      "gen_ai.conversation.id": context.conversationId,
+    });
+    const output = await inSpan(
+      { name: `execute_tool ${tool.name}`, kind: "INTERNAL", attributes },
+      () => Promise.race([tool.run(input, { ...context, signal }), abortOf(signal)]),
+      (made) => ({ failure: typeof made !== "string" && made.isError === true ? "tool_error" : undefined }),
     );
     return toObservation(output);
   } catch (error) {

@@ -1,7 +1,16 @@
 import { createParser } from "eventsource-parser";
 import { z } from "zod";
 import { checkToolSchema, paramHeadersOf } from "../../published-tools.ts";
-import type { Connection, ListedTool, RemoteClient, RemoteResult, RemoteTool } from "./mcp-connection.ts";
+import {
+  type Connection,
+  type ListedTool,
+  type RemoteClient,
+  type RemoteResult,
+  type RemoteTool,
+  readTools,
+  remoteResultSchema,
+  toolPageSchema,
+} from "./mcp-connection.ts";
 import { followTask, RefusedByServer, TASK_TIMEOUT_MS, taskStates } from "./mcp-task.ts";
 
 /** A client of MCP 2026-07-28 (modelcontextprotocol.io/specification/2026-07-28), as far as agents need one: its tools and tasks. */
@@ -15,25 +24,12 @@ const meta = {
   "io.modelcontextprotocol/clientCapabilities": { extensions: { [TASKS]: {} } },
 };
 
-const listedSchema = z.looseObject({
-  name: z.string(),
-  title: z.string().optional(),
-  description: z.string().optional(),
-  inputSchema: z.looseObject({}),
-});
-const pageSchema = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
-const resultSchema = z.looseObject({
-  resultType: z.string().optional(),
-  content: z.array(z.looseObject({ type: z.string() })).optional(),
-  structuredContent: z.unknown().optional(),
-  isError: z.boolean().optional(),
-});
 const taskSchema = z.looseObject({
   taskId: z.string(),
   status: z.enum(taskStates),
   statusMessage: z.string().optional(),
   pollIntervalMs: z.number().optional(),
-  result: resultSchema.optional(),
+  result: remoteResultSchema.optional(),
   error: z.looseObject({ message: z.string() }).optional(),
 });
 const responseSchema = z.looseObject({
@@ -76,12 +72,15 @@ export async function openStateless({ url, headers, fetch, signal }: Connection)
   return {
     /** Tools whose headers cannot be determined are left out. */
     async list(cursor, signal) {
-      const page = pageSchema.parse(await request("tools/list", cursor === undefined ? {} : { cursor }, { signal }));
-      const tools = page.tools.flatMap((tool) => listedSchema.safeParse(tool).data ?? []).filter(hasClearHeaders);
-      const listed = tools.map(
-        (tool): ListedTool => ({ ...tool, timeoutMs: TASK_TIMEOUT_MS, call: (...given) => call(tool, ...given) }),
+      const page = toolPageSchema.parse(
+        await request("tools/list", cursor === undefined ? {} : { cursor }, { signal }),
       );
-      return { tools: listed, nextCursor: page.nextCursor };
+      const { tools, hidden } = readTools(page.tools);
+      const listed = tools
+        .filter(hasClearHeaders)
+        .map((tool): ListedTool => ({ ...tool, timeoutMs: TASK_TIMEOUT_MS, call: (...given) => call(tool, ...given) }));
+      const unclear = tools.filter((tool) => !hasClearHeaders(tool)).map(({ name }) => name);
+      return { tools: listed, hidden: [...hidden, ...unclear], nextCursor: page.nextCursor };
     },
   };
 }
@@ -89,7 +88,7 @@ export async function openStateless({ url, headers, fetch, signal }: Connection)
 const includesOurs = (versions: unknown) => Array.isArray(versions) && versions.includes(REVISION);
 
 function toResult(value: unknown): RemoteResult {
-  const result = resultSchema.parse(value);
+  const result = remoteResultSchema.parse(value);
   if (result.resultType === "input_required")
     throw new Error("The tool asks for a person's input, which an agent cannot give.");
   return result;

@@ -14,6 +14,8 @@ const MAX_PAGES = 10;
 const MAX_DESCRIPTION = 2_000;
 /** Longest schema of a tool's arguments, in characters of JSON; the model is not given a longer one. */
 const MAX_SCHEMA = 20_000;
+/** Longest JSON of a part of a result that is not known, in characters. */
+const MAX_PART = 5_000;
 /** Longest answer of a server, in bytes. */
 const MAX_ANSWER_BYTES = 4 << 20;
 
@@ -37,9 +39,9 @@ export const mcp = toolKind({
     deps.egress.check(url, `${field}.url`);
   },
   async make({ url, allowedTools, headers }, setup) {
-    const { deps, run, name, context, signal, logger, closeLater } = setup;
+    const { deps, run, name, context, signal, logger, closeLater, notice } = setup;
     try {
-      const listed = await findTools(
+      const { listed, hidden } = await findTools(
         {
           url,
           headers: fillHeaders(await deps.credentials.open(run.tenantId, headers), context),
@@ -48,6 +50,12 @@ export const mcp = toolKind({
         },
         closeLater,
       );
+      if (hidden.length > 0) {
+        logger.warn({ tool: name, hidden }, "some tools of an agent's MCP server are malformed");
+        await notice(
+          `Tools of ${name} that cannot be used, because their definitions are malformed: ${hidden.join(", ")}`,
+        );
+      }
       return toTools(
         name,
         listed.filter((tool) => allowedTools?.includes(tool.name) ?? true),
@@ -62,17 +70,19 @@ export const mcp = toolKind({
 });
 
 /** The first pages of the tools of a server of 2026-07-28, or else of one that begins with a handshake. */
-async function findTools(to: Connection, closeLater: ToolSetup["closeLater"]): Promise<ListedTool[]> {
+async function findTools(to: Connection, closeLater: ToolSetup["closeLater"]) {
   const client = (await openStateless(to)) ?? (await openHandshake(to, closeLater));
   const listed: ListedTool[] = [];
+  const hidden: string[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES && listed.length < MAX_TOOLS; page += 1) {
-    const { tools, nextCursor } = await client.list(cursor, to.signal);
+    const { tools, hidden: malformed, nextCursor } = await client.list(cursor, to.signal);
     listed.push(...tools);
-    if (nextCursor === undefined) break;
+    hidden.push(...malformed);
+    if (!nextCursor) break;
     cursor = nextCursor;
   }
-  return listed;
+  return { listed, hidden: hidden.slice(0, MAX_TOOLS) };
 }
 
 function toTools(prefix: string, listed: readonly ListedTool[]): AgentTool[] {
@@ -103,15 +113,21 @@ function toTool(name: string, tool: ListedTool): AgentTool {
   };
 }
 
-/** The texts of a result; for other content, its kind. */
-function toOutput(result: RemoteResult): ToolOutput {
-  const content = Array.isArray(result.content) ? result.content : [];
-  const parts = content.map((part) => {
-    const text = part.text ?? Object(part.resource).text;
-    return typeof text === "string" ? text : `[${part.type}]`;
-  });
-  const structured = parts.length === 0 && result.structuredContent ? [JSON.stringify(result.structuredContent)] : [];
-  return { output: [...parts, ...structured].join("\n"), isError: result.isError === true };
+/** The texts of a result. */
+function toOutput({ content = [], structuredContent, isError }: RemoteResult): ToolOutput {
+  const parts = content.map(toText);
+  const structured = parts.length === 0 && structuredContent ? [JSON.stringify(structuredContent)] : [];
+  return { output: [...parts, ...structured].join("\n"), isError: isError === true };
+}
+
+/** The text of a part of a result; of what has only bytes its kind, of what is not known its JSON. */
+function toText(part: unknown): string {
+  const { type, text, resource, data } = Object(part);
+  const said = text ?? Object(resource).text;
+  if (typeof said === "string") return said;
+  if (typeof data === "string" || typeof Object(resource).blob === "string") return `[${String(type).slice(0, 100)}]`;
+  const json = JSON.stringify(part);
+  return json.length <= MAX_PART ? json : `${json.slice(0, MAX_PART).toWellFormed()}…`;
 }
 
 function toMissingTool(name: string, problem: string): AgentTool {

@@ -19,6 +19,8 @@ export const ragQuery = toolKind({
       rerank: rerankSchema.optional(),
     })
     .default({}),
+  check: ({ collection: wanted }, { deps, tenantId, field }) =>
+    deps.rag.requireCollections({ tenantId }, { wanted, param: `${field}.collection` }),
   make: ({ topK: most = DEFAULT_TOP_K, documentIds, collection, expand, rerank }, setup) =>
     defineTool(setup, {
       description: "Searches the documents and returns the passages that fit best, with their titles.",

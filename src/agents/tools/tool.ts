@@ -20,6 +20,8 @@ export type ToolContext = {
   spend(spent: Spent): void;
   /** The same at every attempt of this call. */
   idempotencyKey: string;
+  /** The conversation of the run, for traces. */
+  conversationId?: string | undefined;
   /** Aborts when the run is cancelled or out of time, and when the tool is. */
   signal: AbortSignal;
 };
@@ -64,6 +66,8 @@ export type ToolSetup = {
   execute(runId: string, signal: AbortSignal): Promise<InnerResult>;
   /** Guards texts, by the names of their fields, as the tools of an agent demand. @throws AppError `compliance_blocked`. */
   guard(tools: readonly { type: string; config: object }[], texts: Readonly<Record<string, string>>): void;
+  /** Notes in the run's log what it has to do without. Once for each text. */
+  notice(text: string): Promise<void>;
   /** Calls `close` at the end of the run. */
   closeLater(close: () => Promise<void>): void;
 };
@@ -72,8 +76,11 @@ export type ToolSetup = {
 export type ToolKind<C> = {
   /** Schema of the field `config`. */
   schema: z.ZodType<C>;
-  /** Checks what the schema cannot. @throws AppError `invalid_request`, `source_refused`; `param` is below `field`. */
-  check?(config: C, at: { deps: Pick<AgentsDeps, "store" | "egress">; tenantId: string; field: string }): Promise<void>;
+  /** Checks what the schema cannot. @throws AppError `invalid_request`, `source_refused`, `not_found`; `param` is below `field`. */
+  check?(
+    config: C,
+    at: { deps: Pick<AgentsDeps, "store" | "egress" | "rag">; tenantId: string; field: string },
+  ): Promise<void>;
   /** The profile whose guard the input of a run has to pass before anything of it is kept or sent. */
   profile?(config: C): ProfileId;
   /** The tool, or tools, of a run. @throws AppError, which fails the run. */

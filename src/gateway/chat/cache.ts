@@ -3,6 +3,7 @@ import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
+import { isComplete } from "../providers/finish-reasons.ts";
 import { complete, toCompletionRequest, toRoutingView } from "./complete.ts";
 import type { CachedResponse, ChatOutcome } from "./outcome.ts";
 import { type Plan, type PlannedChat, planChat } from "./plan.ts";
@@ -33,8 +34,7 @@ export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Cha
 
   const keep = (key: string, { caller: { tenantId }, plan, request }: PlannedChat, outcome: CachedResponse) => {
     const { text, reasoning, toolCalls, parts, finishReason, model, provider, usage } = outcome;
-    const isWhole = finishReason === "stop" || finishReason === "tool_calls";
-    if (!isWhole || model !== plan.routing.model.id) return;
+    if (!isComplete(finishReason) || model !== plan.routing.model.id) return;
     const ttlSeconds = request.options?.cacheTtlSeconds ?? DEFAULT_TTL_SECONDS;
     const response = defined({ text, reasoning, toolCalls, parts, finishReason, model, provider, usage });
     responses.put({ tenantId, key, response, ttlSeconds });

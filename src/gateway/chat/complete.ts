@@ -3,13 +3,15 @@ import { AppError } from "../../errors.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import { estimateMessageTokens, estimateUsage } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { forProvider, type Message, markReasoning, textOf, withoutReasoning } from "../messages.ts";
+import { type AssistantPart, forProvider, type Message, markReasoning, textOf, withoutReasoning } from "../messages.ts";
 import type { Call, CallEnd, GatewayCaller } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
-import type { CompletionRequest, FinishReason } from "../providers/provider.ts";
+import type { CompletionRequest, CompletionResult, FinishReason } from "../providers/provider.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
+import { withWholeCalls } from "../whole-calls.ts";
 import { keepToSettings, maxTemperatureOf } from "./capabilities.ts";
+import { withoutFence } from "./json-fence.ts";
 import type { ChatOutcome, RoutingView } from "./outcome.ts";
 import { type PlannedChat, reportFallback } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
@@ -33,25 +35,40 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
   const { model, provider } = share.target;
   const wireRequest = toCompletionRequest(request, model);
   const asked = toAsked(caller, model, wireRequest);
-  const { call, result } = await askModel(deps, share, { ...asked, isStreamed: false }, (call) => {
-    const capped = call.capped(wireRequest);
-    return (context) => readably(capped, (readable) => provider.complete(readable, context));
-  });
+  const { call, result } = await askModel(
+    deps,
+    share,
+    { ...asked, isStreamed: false, describe: (answer: CompletionResult) => answer },
+    (call) => {
+      const capped = call.capped(wireRequest);
+      return (context) => readably(capped, (readable) => provider.complete(readable, context));
+    },
+  );
   reportFallback(caller, share.routing, request);
-  const { text, toolCalls, finishReason, reasoning, usage } = result;
-  const parts = result.parts && markReasoning(result.parts, model.provider);
+  const { responseFormat } = wireRequest;
+  const { toolCalls, finishReason, providerFinishReason, reasoning, usage } = result;
+  const clean = responseFormat === undefined ? (text: string) => text : withoutFence;
+  const text = clean(result.text);
+  const parts = result.parts && markReasoning(result.parts, model.provider).map((part) => mapText(part, clean));
   const estimate = () => estimateUsage({ messages: wireRequest.messages, model }, text, toolCalls);
   const end = { usage, estimate, finishReason, ...keptContent(deps, wireRequest.messages, text) };
-  const { responseFormat } = wireRequest;
   if (responseFormat !== undefined) {
-    const mismatch = await findMismatch(deps.schemaChecks, caller, responseFormat, result);
+    const mismatch = await findMismatch(deps.schemaChecks, caller, responseFormat, { text, finishReason });
     if (mismatch !== undefined) {
       call.settle({ ...end, error: mismatch });
       throw mismatch;
     }
   }
-  return { text, toolCalls, ...settleChat(call, share.routing, end), ...defined({ reasoning, parts }) };
+  return {
+    text,
+    toolCalls,
+    ...settleChat(call, share.routing, end),
+    ...defined({ reasoning, parts, providerFinishReason }),
+  };
 }
+
+const mapText = (part: AssistantPart, map: (text: string) => string): AssistantPart =>
+  part.type === "text" ? { ...part, text: map(part.text) } : part;
 
 /** Asks a provider once more without the reasoning that came back, when it cannot read that. A refused request is not charged. */
 export async function readably<T>(
@@ -68,6 +85,8 @@ export async function readably<T>(
   }
 }
 
+const factsOf = ({ maxTokens, temperature, topP }: CompletionRequest) => ({ maxTokens, temperature, topP });
+
 /** What the record of a chat's call needs to know ahead. */
 export function toAsked(caller: GatewayCaller, model: CataloguedModel, request: CompletionRequest) {
   return {
@@ -75,6 +94,7 @@ export function toAsked(caller: GatewayCaller, model: CataloguedModel, request: 
     kind: "chat" as const,
     inputTokens: () => estimateMessageTokens(request.messages, model),
     toBounds: () => boundChat(model, request),
+    facts: factsOf(request),
   };
 }
 
@@ -97,7 +117,7 @@ export function settleChat(call: Call, routing: Routing, end: CallEnd & { finish
  */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
   const { systemPrompt, options: _o, temperature: _t, preferredTemperature, topP: _p, messages, ...rest } = request;
-  const own = forProvider(messages, model.provider);
+  const own = withWholeCalls(forProvider(messages, model.provider));
   // A temperature that is only preferred is not worth a model's reasoning.
   const preferred = model.reasons === "by-default" ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);

@@ -1,6 +1,6 @@
 import { AppError } from "../../errors.ts";
 import type { CataloguedModel } from "../catalogue.ts";
-import { estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
+import { boundPromptTokens, estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { findModel } from "../find-model.ts";
 import { type GatewayCaller, withEndUser } from "../money/account.ts";
@@ -13,6 +13,7 @@ import { providerFault } from "../resilience/transport-errors.ts";
 import { keptContent, toCompletionRequest } from "./complete.ts";
 import type { Plan } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
+import { factsOf } from "./stream.ts";
 import { makeStreamedResponse } from "./streamed-response.ts";
 
 /** A request that goes to its model's provider as it came. */
@@ -22,6 +23,8 @@ export type ForwardedChat = {
   raw: RawRequest;
   /** What it says in the one form, to count it by; undefined where that does not hold all of it. */
   chat: ChatRequest | undefined;
+  /** The most tokens that the rest of it has; undefined where its bytes do not say. */
+  unreadTokens: number | undefined;
   maxTokens: number | undefined;
 };
 
@@ -50,10 +53,15 @@ const forwardingOf = ({ providers }: GatewayDeps, { reach, provider }: Catalogue
 function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
   return askForwarded(deps, caller, chat, async (share) => {
     const { about, wire, toEnd } = toCounted(deps, caller, chat);
-    const { call, result } = await askModel(deps, share, { ...about, isStreamed: false }, (call) => {
-      call.capped(wire);
-      return (context) => requireForwarding(deps, chat.model).send(chat.raw, context);
-    });
+    const { call, result } = await askModel(
+      deps,
+      share,
+      { ...about, isStreamed: false, describe: (answer: RawAnswer) => answer },
+      (call) => {
+        call.capped(wire);
+        return (context) => requireForwarding(deps, chat.model).send(chat.raw, context);
+      },
+    );
     const { usage, finishReason, text } = result;
     call.settle({ usage, ...(finishReason && { finishReason }), ...toEnd(text) });
     return result;
@@ -81,7 +89,7 @@ async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: Fo
   try {
     for (let next: RawEvents | undefined = first; next !== undefined; next = await nextOf(iterator)) {
       response.take(next.parts, chat.model.provider);
-      if (response.finishReason() !== undefined) failure = undefined;
+      if (response.finish() !== undefined) failure = undefined;
       yield next.bytes;
       if (next.failure === undefined) continue;
       failure = next.failure; // its reader has it
@@ -92,9 +100,10 @@ async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: Fo
     throw error;
   } finally {
     await iterator.return?.();
+    permit.note(() => factsOf(response));
     permit.leave(failure);
     const end = toEnd(response.content().text);
-    const finishReason = response.finishReason();
+    const finishReason = response.finish()?.finishReason;
     call.settle({
       ...end,
       usage: response.usage(),
@@ -144,12 +153,14 @@ function requireForwarding(deps: GatewayDeps, model: CataloguedModel): Forwardin
 }
 
 /** A request that is not read as it is counted: in the one form as far as that holds it, and by its text else. */
-export function toCountedRequest({ model, raw, chat, maxTokens }: ForwardedChat) {
+export function toCountedRequest({ model, raw, chat, unreadTokens, maxTokens }: ForwardedChat) {
   const known = chat && toCompletionRequest(chat, model);
   const opaque = { model: model.id, messages: [{ role: "user" as const, content: raw.body }] };
   const wire: CompletionRequest = { ...(known ?? opaque), ...(maxTokens === undefined ? {} : { maxTokens }) };
   const toBounds = () => {
-    const bounds = boundChat(model, wire, known ? undefined : model.contextWindow);
+    const readTokens = known ? boundPromptTokens(known, model) : 0;
+    const promptTokens = unreadTokens === undefined ? model.contextWindow : readTokens + unreadTokens;
+    const bounds = boundChat(model, wire, promptTokens);
     return { ...bounds, leastNanoUsd: bounds.askedNanoUsd }; // its limit is not lowered
   };
   return { known, wire, toBounds };

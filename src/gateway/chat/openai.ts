@@ -25,7 +25,7 @@ export const secondsNow = () => Math.floor(Date.now() / 1_000);
 
 /** A response of `POST /ai/chat` as OpenAI gives it: a message that only calls tools has no content. */
 export function toCompletion(response: ChatResponse): OpenAiCompletion {
-  const { choices, text, toolCalls, reasoning, logId, costUsd, cached, model, usage } = response;
+  const { choices, text, toolCalls, reasoning, logId, costUsd, cached, model, usage, providerFinishReason } = response;
   const details = choices[0]?.message.reasoning_details;
   const message = { reasoning_content: reasoning, reasoning_details: details, tool_calls: toolCalls };
   return {
@@ -50,5 +50,6 @@ export function toCompletion(response: ChatResponse): OpenAiCompletion {
     logId,
     costUsd,
     cached,
+    ...defined({ providerFinishReason }),
   };
 }

@@ -7,7 +7,7 @@ import type { ChatOutcome } from "./outcome.ts";
 
 /** The JSON response of a chat, as `POST /ai/chat` and the jobs of batched chats give it. */
 export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResponse {
-  const { text, finishReason, reasoning, logId, usage, cached, costUsd, model } = outcome;
+  const { text, finishReason, providerFinishReason, reasoning, logId, usage, cached, costUsd, model } = outcome;
   const toolCalls = toWireToolCalls(outcome.toolCalls);
   const details = toReasoningDetails(outcome.parts);
   const message = defined({
@@ -19,7 +19,7 @@ export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResp
   return {
     text,
     choices: [{ message, finish_reason: finishReason }],
-    ...defined({ toolCalls, reasoning }),
+    ...defined({ toolCalls, reasoning, providerFinishReason }),
     logId,
     inputTokens: usage.inputTokens,
     outputTokens: usage.outputTokens,

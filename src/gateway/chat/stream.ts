@@ -4,11 +4,12 @@ import type { GatewayDeps } from "../deps.ts";
 import { markReasoning } from "../messages.ts";
 import type { Call } from "../money/account.ts";
 import type { CallContext, CompletionRequest, StreamPart } from "../providers/provider.ts";
-import type { Permit } from "../resilience/breaker.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
+import type { AttemptPermit } from "../resilience/target.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
 import { keptContent, readably, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
+import { makeFenceFilter } from "./json-fence.ts";
 import type { ChatOutcome } from "./outcome.ts";
 import { type Plan, type PlannedChat, reportFallback } from "./plan.ts";
 import { findMismatch } from "./response-format.ts";
@@ -46,17 +47,18 @@ export async function* streamChat(
   try {
     if (await isSilentFor(SILENCE_MS, opening)) yield [];
     stream = await opening;
+    const filter = stream.request.responseFormat && makeFenceFilter();
     for (let parts: StreamPart[] | undefined = stream.first; parts !== undefined; parts = await stream.rest()) {
       if (caller.signal.aborted) throw fromAbort(caller.signal);
-      const deltas = response.take(parts, stream.routing.model.provider);
-      if (response.finishReason() === undefined) {
+      const deltas = response.take(filter ? filter(parts) : parts, stream.routing.model.provider);
+      if (response.finish() === undefined) {
         if (deltas.length > 0) yield deltas;
         continue;
       }
       const { responseFormat } = stream.request;
       if (responseFormat !== undefined) {
         if (deltas.length > 0) yield deltas.splice(0);
-        const answer = { text: response.content().text, finishReason: response.finishReason() };
+        const answer = { text: response.content().text, finishReason: response.finish()?.finishReason };
         const mismatch = await findMismatch(deps.schemaChecks, caller, responseFormat, answer);
         if (mismatch !== undefined) throw mismatch;
       }
@@ -73,6 +75,7 @@ export async function* streamChat(
     stream ??= await opening.catch(() => undefined); // one that did not open has settled its own record
     await stream?.leave();
     if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
+    stream?.permit.note(() => factsOf(response));
     stream?.permit.leave(failure);
     if (stream !== undefined && failure !== undefined) {
       stream.call.settle({ ...servedOf(deps, stream, response), error: failure });
@@ -92,11 +95,23 @@ function servedOf(
 
 /** Settles a stream that came to its end, and reports it. */
 function settleWhole(deps: GatewayDeps, stream: OpenStream, response: StreamedResponse): StreamEnd {
-  const end = { ...servedOf(deps, stream, response), finishReason: response.finishReason() ?? "stop" };
+  const { finishReason = "stop", providerFinishReason } = response.finish() ?? {};
+  const end = { ...servedOf(deps, stream, response), finishReason };
   const { toolCalls } = response.content();
   const given = response.parts();
   const parts = given && markReasoning(given, stream.routing.model.provider);
-  return { type: "end", toolCalls, ...defined({ parts }), ...settleChat(stream.call, stream.routing, end) };
+  return {
+    type: "end",
+    toolCalls,
+    ...defined({ parts, providerFinishReason }),
+    ...settleChat(stream.call, stream.routing, end),
+  };
+}
+
+/** What a stream has reported of itself. */
+export function factsOf(response: StreamedResponse) {
+  const { finishReason, providerFinishReason } = response.finish() ?? {};
+  return { ...response.about(), usage: response.usage(), finishReason, providerFinishReason };
 }
 
 /** A signal that aborts with the caller's, and when the stream is released before it is complete. */
@@ -118,7 +133,7 @@ type OpenStream = {
   first: StreamPart[];
   rest(): Promise<StreamPart[] | undefined>;
   leave(): Promise<unknown> | undefined;
-  permit: Permit;
+  permit: AttemptPermit;
   call: Call;
   routing: Routing;
   request: CompletionRequest;

@@ -2,7 +2,9 @@ import { defined } from "../../defined.ts";
 import { estimateTokens, estimateUsage } from "../count-tokens.ts";
 import type { AssistantPart, ProvidedPart, ReasoningPart, ToolCall } from "../messages.ts";
 import { plausible } from "../money/prices.ts";
-import type { FinishReason, StreamPart, Usage } from "../providers/provider.ts";
+import type { Finish } from "../providers/finish-reasons.ts";
+import type { StreamPart, Usage } from "../providers/provider.ts";
+import { latestUsage } from "../providers/usage.ts";
 import type { CachedResponse } from "./outcome.ts";
 
 /** Parts that are gathered before they are joined. */
@@ -44,7 +46,8 @@ export function makeStreamedResponse() {
   const reasoning = makeStringBuilder();
   let usage: Usage | undefined;
   let promptUsage: Usage | undefined;
-  let finishReason: FinishReason | undefined;
+  let finish: Finish | undefined;
+  let about: { responseId?: string | undefined; model?: string | undefined } = {};
   const calls: ToolCall[] = [];
   const reasoned: Reasoned[] = [];
   const takeCall = ({ index, id, name = "", argumentsDelta }: Extract<StreamPart, { type: "tool-call-delta" }>) => {
@@ -60,10 +63,13 @@ export function makeStreamedResponse() {
     take(parts: readonly StreamPart[], provider: string): ContentDelta[] {
       const deltas: ContentDelta[] = [];
       for (const part of parts) {
-        if (part.type === "usage") usage = part.usage;
+        if (part.type === "usage") usage = latestUsage(usage, part.usage);
         else if (part.type === "prompt-usage") promptUsage = plausible(part.usage);
-        else if (part.type === "end") finishReason = part.finishReason;
-        else if (part.type === "reasoning-item") {
+        else if (part.type === "end") {
+          const { finishReason, providerFinishReason, responseId, model } = part;
+          finish = defined({ finishReason, providerFinishReason });
+          about = { responseId, model };
+        } else if (part.type === "reasoning-item") {
           reasoned.push({ item: part.item, characters: text.text().length, calls: calls.length });
           deltas.push({ ...part, provider });
         } else {
@@ -83,7 +89,9 @@ export function makeStreamedResponse() {
       const outputTokens = measured.outputTokens + estimateTokens(reasoning.text());
       return { ...(promptUsage ?? measured), outputTokens };
     },
-    finishReason: () => finishReason,
+    finish: () => finish,
+    /** What its provider calls it, and by which model it says to have made it. */
+    about: () => about,
     /** The turn in its order, where it has reasoning that is to come back. */
     parts: (): ProvidedPart[] | undefined =>
       reasoned.length === 0 ? undefined : inOrder(text.text(), calls, reasoned),

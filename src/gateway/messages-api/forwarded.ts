@@ -6,6 +6,7 @@ import type { RawRequest } from "../providers/provider.ts";
 import { messagesBodySchema } from "./schemas.ts";
 import { toChat } from "./to-chat.ts";
 import { unknownFields } from "./unread-fields.ts";
+import { unreadTokens } from "./unread-tokens.ts";
 
 /** What is read of a body that is forwarded as it came. */
 type ForwardableBody = { model: string; max_tokens?: unknown };
@@ -14,7 +15,10 @@ type ForwardableBody = { model: string; max_tokens?: unknown };
 export function toForwarded(model: CataloguedModel, body: ForwardableBody, raw: RawRequest): ForwardedChat {
   const { model: requested, max_tokens: limit } = body;
   const maxTokens = typeof limit === "number" && Number.isInteger(limit) && limit > 0 ? limit : undefined;
-  return { model, requested, raw, chat: toCountable(body), maxTokens };
+  const unknown = unknownFields(body);
+  const chat = toCountable(body);
+  const unread = unreadTokens({ ...body }, raw.body, chat && unknown);
+  return { model, requested, raw, chat, unreadTokens: unread, maxTokens };
 }
 
 /** The headers of a request that are its provider's alone to read. */
@@ -27,10 +31,10 @@ export function toForwardedHeaders(header: (name: string) => string | undefined)
   return headers;
 }
 
-/** What a body says, to count it by; undefined where not all of it can be read. */
+/** What a body says, but for fields that nobody knows, to count it by; undefined where not all else of it can be read. */
 function toCountable(body: object): ChatRequest | undefined {
   const parsed = messagesBodySchema.safeParse(body);
-  if (!parsed.success || unknownFields(body).length > 0) return undefined;
+  if (!parsed.success) return undefined;
   try {
     const { request, ignored } = toChat(parsed.data);
     return ignored.length === 0 ? request : undefined;

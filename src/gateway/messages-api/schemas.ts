@@ -207,7 +207,7 @@ export type BlockDelta = z.input<typeof delta>;
 
 export const apiErrorSchema = z.object({
   type: z.literal("error"),
-  error: z.object({ type: z.string(), message: z.string() }),
+  error: z.object({ type: z.string(), message: z.string(), details: z.unknown().optional() }),
   request_id: z.string(),
 });
 

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import { type ChatDelta, type ChatEvent, toReasoningText } from "../chat/steps.ts";
 import type { StreamEnd } from "../chat/stream.ts";
@@ -31,10 +32,18 @@ function toStart(id: string, model: string, inputTokens: number): MessageEvent {
   return { type: "message_start", message: { ...about, stop_reason: null, stop_sequence: null, usage } };
 }
 
-function toEnd({ finishReason, usage, logId, costUsd, cached }: StreamEnd): MessageEvent[] {
+function toEnd({ finishReason, providerFinishReason, usage, logId, costUsd, cached }: StreamEnd): MessageEvent[] {
   const delta = { stop_reason: stopReasons[finishReason], stop_sequence: null };
   return [
-    { type: "message_delta", delta, usage: toMessageUsage(usage), logId, costUsd, cached },
+    {
+      type: "message_delta",
+      delta,
+      usage: toMessageUsage(usage),
+      logId,
+      costUsd,
+      cached,
+      ...defined({ providerFinishReason }),
+    },
     { type: "message_stop" },
   ];
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { tryParseJson } from "../../try-parse-json.ts";
 import type { ChatOutcome } from "../chat/outcome.ts";
 import type { AssistantPart, ReasoningPart, ToolCall } from "../messages.ts";
@@ -8,7 +9,7 @@ import type { AnswerBlock, ApiMessage } from "./schemas.ts";
 
 /** The outcome of a chat as a message of the Messages API. */
 export function toMessage(outcome: ChatOutcome): ApiMessage {
-  const { logId, costUsd, cached, model, finishReason, usage } = outcome;
+  const { logId, costUsd, cached, model, finishReason, providerFinishReason, usage } = outcome;
   return {
     id: toMessageId(logId),
     type: "message",
@@ -21,6 +22,7 @@ export function toMessage(outcome: ChatOutcome): ApiMessage {
     logId,
     costUsd,
     cached,
+    ...defined({ providerFinishReason }),
   };
 }
 

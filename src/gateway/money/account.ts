@@ -1,9 +1,10 @@
 import { defined } from "../../defined.ts";
-import { AppError, type ErrorView, toErrorView } from "../../errors.ts";
+import { AppError, type ErrorView, toErrorView, withoutText } from "../../errors.ts";
 import { newId } from "../../ids.ts";
 import type { CompletionDocument } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
 import type { CompletionRequest, FinishReason, Usage } from "../providers/provider.ts";
+import { withoutZeros } from "../providers/usage.ts";
 import type { Preprocessing } from "../schemas.ts";
 import type { Budgets, Reservation } from "./budget.ts";
 import { addUsage, makeFailedAttempts } from "./failed-attempts.ts";
@@ -19,6 +20,8 @@ export type GatewayCaller = {
   signal: AbortSignal;
   /** Whom it is made for, as the tenant names them. */
   endUser?: string | undefined;
+  /** The conversation that its calls are parts of, for traces. */
+  conversationId?: string | undefined;
   /** The limit of a run that makes several calls. */
   limit?: CallLimit;
   /** Called, before the first part of an answer, for each setting that a fallback does not take as it is asked for. */
@@ -117,8 +120,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
     settle: (end: CallEnd): Settlement => {
       if (settlement !== undefined) return settlement;
       const isCached = end.isCached === true;
-      const reported = plausible(end.usage);
-      const own = reported ?? end.estimate?.() ?? { inputTokens: 0, outputTokens: 0 };
+      const { usage: own, isReported } = countUsage(end);
       const ownNanoUsd = isCached ? 0 : toNanoUsd(routing.model, own);
       const failed = failedAttempts.sum();
       const usage = failed ? addUsage(own, failed.usage) : own;
@@ -126,7 +128,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
       held?.settle(costNanoUsd);
       caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
-      const error = end.error === undefined ? undefined : toErrorView(end.error);
+      const error = end.error === undefined ? undefined : withoutText(toErrorView(end.error));
       ledger.record({
         _id: logId,
         tenantId: caller.tenantId,
@@ -140,7 +142,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         outcome: toOutcome(error, caller.signal),
         inputTokens: usage.inputTokens,
         outputTokens: usage.outputTokens,
-        usageSource: reported === undefined || failed ? "estimate" : "provider",
+        usageSource: isReported && !failed ? "provider" : "estimate",
         costNanoUsd,
         isCached,
         attempts,
@@ -155,6 +157,13 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
       return settlement;
     },
   };
+}
+
+/** What a call used, and whether its provider has counted that. */
+export function countUsage({ usage, estimate }: Pick<CallEnd, "usage" | "estimate">) {
+  const reported = plausible(usage);
+  if (reported !== undefined) return withoutZeros(reported, estimate ?? (() => reported));
+  return { usage: estimate?.() ?? { inputTokens: 0, outputTokens: 0 }, isReported: false };
 }
 
 function capRequest(request: CompletionRequest, { nanoUsd, bounds }: Reservation, failedNanoUsd: number) {

@@ -26,12 +26,14 @@ export function makeFailedAttempts(model: CataloguedModel, inputTokens: () => nu
 export function addUsage(one: Usage, other: Usage): Usage {
   const cachedTokens = (one.cachedTokens ?? 0) + (other.cachedTokens ?? 0);
   const cacheWriteTokens = (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0);
+  const hourWriteTokens = (one.hourWriteTokens ?? 0) + (other.hourWriteTokens ?? 0);
   const reasoningTokens = (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0);
   return {
     inputTokens: one.inputTokens + other.inputTokens,
     outputTokens: one.outputTokens + other.outputTokens,
     ...(cachedTokens > 0 ? { cachedTokens } : {}),
     ...(cacheWriteTokens > 0 ? { cacheWriteTokens } : {}),
+    ...(hourWriteTokens > 0 ? { hourWriteTokens } : {}),
     ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
   };
 }

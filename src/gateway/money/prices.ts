@@ -17,11 +17,13 @@ const ROUNDING_TOKENS = 0.01;
 export function toNanoUsd(model: CataloguedModel, usage: Usage): number {
   const isLong = model.longPrompt !== undefined && usage.inputTokens > model.longPrompt.aboveTokens;
   const price: ModelPrice = isLong && model.longPrompt ? model.longPrompt : model.price;
-  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0, hourWriteTokens = 0 } = usage;
+  const cacheWrite = price.cacheWrite ?? price.input;
   const usd =
     (inputTokens - cachedTokens - cacheWriteTokens) * price.input +
     cachedTokens * (price.cached ?? price.input) +
-    cacheWriteTokens * (price.cacheWrite ?? price.input) +
+    (cacheWriteTokens - hourWriteTokens) * cacheWrite +
+    hourWriteTokens * (price.hourWrite ?? cacheWrite) +
     outputTokens * price.output;
   return Math.round(usd * 1_000 * (usage.isFlex && model.flex ? FLEX_PRICE : 1));
 }
@@ -33,12 +35,14 @@ const isCount = (tokens: number) => Number.isInteger(tokens) && tokens >= 0 && t
 /** A usage as a server reported it; undefined for one that cannot be, since the server may be a tenant's own. */
 export function plausible(usage: Usage | undefined): Usage | undefined {
   if (usage === undefined) return undefined;
-  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0, hourWriteTokens = 0 } = usage;
   const isPossible =
     isCount(inputTokens) &&
     isCount(outputTokens) &&
     isCount(cachedTokens) &&
     isCount(cacheWriteTokens) &&
+    isCount(hourWriteTokens) &&
+    hourWriteTokens <= cacheWriteTokens &&
     cachedTokens + cacheWriteTokens <= inputTokens;
   return isPossible ? usage : undefined;
 }

@@ -1,19 +1,25 @@
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import { tryParseJson } from "../../try-parse-json.ts";
+import type { ProvidedPart } from "../messages.ts";
 import type { TransportStream } from "../resilience/transport.ts";
 import { streamCut } from "../resilience/transport-errors.ts";
-import type { CallContext, StreamPart, Usage } from "./provider.ts";
-import { malformed } from "./wire-errors.ts";
+import type { AnswerNames, CallContext, CompletionResult, StreamPart, Usage } from "./provider.ts";
+import { malformed, withoutKey } from "./wire-errors.ts";
 
 /** An event larger than this is refused, so that a server that never ends its line cannot fill the memory. */
 const MAX_EVENT_CHARACTERS = 8 << 20;
+/** The same of an answer that comes whole. */
+const MAX_BODY_BYTES = 64 << 20;
+/** What is looked at of a body to see what it is, in bytes. */
+const LONGEST_START = 64;
 
 /** Reads the events of one streamed completion in a provider's wire format. */
 export type EventReader = {
-  /** Adds the parts of one event's data; with the last one also the `end`. @throws AppError for a fault. */
-  read(data: string, parts: StreamPart[]): void;
+  /** Adds the parts of one event's data; with the last one also the `end`. `name`: of the event. @throws AppError for a fault. */
+  read(data: string, parts: StreamPart[], name?: string): void;
   /** Whether the answer is complete, although usage or the closing event may still come. */
   isWhole(): boolean;
   /** Whether the closing event was read. */
@@ -24,6 +30,9 @@ export type EventReader = {
   end(): StreamPart[];
 };
 
+/** One that can also read a whole answer, where a server sends that in the place of a stream. Throws as a provider does. */
+export type AnswerReader = EventReader & { readWhole(body: string): CompletionResult };
+
 /**
  * The parts of the streamed completion that `open` begins, those of one network chunk at a time. The stream is whole when
  * the model said why it finished; the usage that follows is read when it comes.
@@ -31,17 +40,19 @@ export type EventReader = {
  */
 export async function* readEventStream(
   open: (onGivenUp: () => void) => Promise<Pick<TransportStream, "chunks" | "finish">>,
-  reader: EventReader,
-  context: Pick<CallContext, "onCharged"> = {},
+  reader: AnswerReader,
+  context: Pick<CallContext, "onCharged"> & { apiKey?: string | undefined } = {},
 ): AsyncGenerator<StreamPart[]> {
   let isGivenUp = false;
   let hasYielded = false;
   const events = makeEvents(reader);
+  const whole = makeWholeBody();
   try {
     const stream = await open(() => {
       isGivenUp = true;
     });
     for await (const chunk of stream.chunks) {
+      if (whole.take(chunk)) continue;
       const parts = events.feed(chunk);
       if (reader.isDone()) stream.finish();
       if (parts.length > 0) {
@@ -55,7 +66,8 @@ export async function* readEventStream(
     }
   } catch (error) {
     // Once the answer itself is whole, only its usage or the closing event can be lost.
-    if (events.failure() !== undefined || !reader.isWhole() || isCallersOwn(error)) throw error;
+    if (events.failure() !== undefined || !reader.isWhole() || isCallersOwn(error))
+      throw withoutKey(error, context.apiKey);
   } finally {
     // Once there are parts, their reader knows what was served; before, it is the prompt.
     if (!hasYielded && !reader.isWhole() && (isGivenUp || events.hasBegun())) {
@@ -63,8 +75,73 @@ export async function* readEventStream(
       context.onCharged?.(promptUsage === undefined ? {} : { promptUsage });
     }
   }
+  const body = whole.text();
+  if (body !== undefined) {
+    yield toStreamParts(readWhole(reader, body, context.apiKey));
+    return;
+  }
   if (!reader.isWhole()) throw streamCut();
   yield reader.end();
+}
+
+function readWhole(reader: AnswerReader, body: string, apiKey: string | undefined): CompletionResult {
+  try {
+    return reader.readWhole(body);
+  } catch (error) {
+    throw withoutKey(error, apiKey);
+  }
+}
+
+/** Gathers a body that is a JSON object, as no event begins: a server that does not stream, or that reports an error. */
+export function makeWholeBody() {
+  let isJson: boolean | undefined;
+  let bytes = 0;
+  const chunks: Buffer[] = [];
+  return {
+    /** Whether a chunk belongs to such a body. @throws AppError `provider_failed` for one that is too large. */
+    take(chunk: Buffer): boolean {
+      isJson ??= startsObject(chunk);
+      if (isJson !== true) return false;
+      bytes += chunk.length;
+      if (bytes > MAX_BODY_BYTES) throw malformed("an answer that is too large");
+      chunks.push(chunk);
+      return true;
+    },
+    /** All of it; undefined for a body of another kind. */
+    text: () => (isJson === true ? Buffer.concat(chunks).toString("utf8") : undefined),
+  };
+}
+
+/** Undefined while there are only blanks. */
+function startsObject(chunk: Buffer): boolean | undefined {
+  const text = chunk
+    .subarray(0, LONGEST_START)
+    .toString("utf8")
+    .replace(/^\uFEFF/, "")
+    .trimStart();
+  return text === "" ? undefined : text.startsWith("{") || text.startsWith("[{");
+}
+
+/** A whole answer as the parts that a stream would have had. */
+function toStreamParts(result: CompletionResult): StreamPart[] {
+  const { text, reasoning, toolCalls, usage, finishReason, providerFinishReason, responseId, model } = result;
+  const calls = toolCalls.map((call) => ({ type: "tool-call" as const, ...call }));
+  const turn: readonly ProvidedPart[] = result.parts ?? [
+    ...(text === "" ? [] : [{ type: "text" as const, text }]),
+    ...calls,
+  ];
+  let index = 0;
+  const parts = turn.map((part): StreamPart => {
+    if (part.type === "text") return { type: "text-delta", text: part.text };
+    if (part.type === "reasoning") return { type: "reasoning-item", item: part.item };
+    return { type: "tool-call-delta", index: index++, id: part.id, name: part.name, argumentsDelta: part.arguments };
+  });
+  return [
+    ...(reasoning === undefined ? [] : [{ type: "reasoning-delta" as const, text: reasoning }]),
+    ...parts,
+    ...(usage === undefined ? [] : [{ type: "usage" as const, usage }]),
+    { type: "end", ...defined({ finishReason, providerFinishReason, responseId, model }) },
+  ];
 }
 
 /** Takes the bytes of a stream in, and gives the parts of its events until one of them is a fault. */
@@ -77,7 +154,7 @@ export function makeEvents(reader: EventReader) {
     onEvent: (event) => {
       if (failure !== undefined || reader.isDone()) return;
       try {
-        reader.read(event.data, parts);
+        reader.read(event.data, parts, event.event);
         hasBegun = true;
       } catch (error) {
         // Readers check a shape as they need it: what they stumble over is the server's mistake.
@@ -98,6 +175,12 @@ export function makeEvents(reader: EventReader) {
     hasBegun: () => hasBegun,
     failure: () => failure,
   };
+}
+
+/** What the start of an answer says of its names; a server may leave them out. */
+export function readNames({ id, model }: { id?: unknown; model?: unknown }): AnswerNames {
+  const textOf = (name: unknown) => (typeof name === "string" && name !== "" ? name : undefined);
+  return defined({ responseId: textOf(id), model: textOf(model) });
 }
 
 /** The JSON object of an event's data. @throws AppError `provider_failed` for anything else. */

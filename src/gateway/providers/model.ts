@@ -42,7 +42,14 @@ export const settingFields = {
 export type Setting = keyof typeof settingFields;
 
 /** Prices in USD for a million tokens, as providers print them; without one of their own, cached tokens cost as others do. */
-export type ModelPrice = { input: number; output: number; cached?: number; cacheWrite?: number };
+export type ModelPrice = {
+  input: number;
+  output: number;
+  cached?: number;
+  cacheWrite?: number;
+  /** Of what is kept for an hour. */
+  hourWrite?: number;
+};
 
 /**
  * How a model counts a picture: by the squares of `side` pixels that cover it, `tokens` each, and `base` once. One with more

@@ -13,17 +13,13 @@ export type Usage = {
   /** Those of `inputTokens` that the provider read from its own prompt cache, or wrote to it: they have other prices. */
   cachedTokens?: number;
   cacheWriteTokens?: number;
+  /** Those of `cacheWriteTokens` that are kept for an hour, which costs more. */
+  hourWriteTokens?: number;
   /** Those of `outputTokens` that were thought, where the provider counts them apart. */
   reasoningTokens?: number;
   /** It was served at the tier `flex`, at half the price. */
   isFlex?: true;
 };
-
-/** The tokens of an answer that were thought, as its server counts them; some count them beside the others, or wrongly. */
-export function countReasoning(tokens: unknown, outputTokens: number): Pick<Usage, "reasoningTokens"> {
-  const isPart = typeof tokens === "number" && Number.isInteger(tokens) && tokens > 0 && tokens <= outputTokens;
-  return isPart ? { reasoningTokens: tokens } : {};
-}
 
 /** OpenAI's `service_tier`. Of those with a price of their own models take `flex` alone. */
 export const serviceTiers = ["auto", "default", "flex", "scale", "priority"] as const;
@@ -87,10 +83,16 @@ export type CompletionResult = {
   /** The whole turn in its order, where it has reasoning that is to come back; the gateway names its provider. */
   parts?: readonly ProvidedPart[];
   finishReason: FinishReason;
+  /** The provider's own word for how it ended, where that is one that we do not know. */
+  providerFinishReason?: string;
   /** The provider's own count; when it reported none, the gateway estimates. */
   usage?: Usage;
+  responseId?: string;
   model: string;
 };
+
+/** What a provider calls an answer, and the model that it says to have made it with. */
+export type AnswerNames = { responseId?: string; model?: string };
 
 /** One part of a streamed completion. A complete stream ends with exactly one `end`. */
 export type StreamPart =
@@ -102,7 +104,7 @@ export type StreamPart =
   /** The provider's count of the prompt, ahead of the whole usage: what a stream that breaks off is charged with. */
   | { type: "prompt-usage"; usage: Usage }
   | { type: "usage"; usage: Usage }
-  | { type: "end"; finishReason: FinishReason };
+  | ({ type: "end"; finishReason: FinishReason; providerFinishReason?: string } & AnswerNames);
 
 export type EmbeddingRequest = { model: string; input: string[]; dimensions?: number };
 export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputTokens: number }; model: string };
@@ -187,7 +189,7 @@ export type EmbeddingBatches = {
 /** A request in a provider's own wire format, which goes to it as it came. `headers` go with the provider's own. */
 export type RawRequest = { path: string; body: string; headers: Record<string, string> };
 /** What is read of a raw answer, to account for it. */
-export type RawAnswer = { body: string; text: string; finishReason?: FinishReason; usage?: Usage };
+export type RawAnswer = { body: string; text: string; finishReason?: FinishReason; usage?: Usage } & AnswerNames;
 /** Whole events of a raw stream, and what they report. `failure` is an error that they report to the reader themselves. */
 export type RawEvents = { bytes: Buffer; parts: StreamPart[]; failure?: unknown };
 

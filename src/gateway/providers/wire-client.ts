@@ -1,4 +1,6 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { StringDecoder } from "node:string_decoder";
+import type { AppError } from "../../errors.ts";
 import {
   type Connection,
   makeTransport,
@@ -6,10 +8,10 @@ import {
   type TransportResponse,
   type TransportStream,
 } from "../resilience/transport.ts";
-import { type EventReader, readEventStream } from "./event-stream.ts";
+import { type AnswerReader, readEventStream } from "./event-stream.ts";
 import { parsePartialJson } from "./partial-json.ts";
 import type { CallContext, RawRequest, Served, StreamPart, ToHeaders } from "./provider.ts";
-import { fromWireError, WireRefusal } from "./wire-errors.ts";
+import { fromWireError, readAnswer, WireRefusal, withoutKey } from "./wire-errors.ts";
 
 /** An error body of a stream is read up to this, in bytes. */
 const MAX_ERROR_BYTES = 64 << 10;
@@ -46,14 +48,16 @@ export function makeWireClient(
     const call = toCall(path, body, context);
     return { ...call, headers: { ...call.headers, ...headers } };
   };
+  const keyOf = (context: CallContext) => context.apiKey ?? options.apiKey;
   /** The error of a response, without the key where a server quotes it. */
   const toError = ({ status, headers, body }: TransportResponse, context: CallContext) => {
-    const apiKey = context.apiKey ?? options.apiKey;
-    return fromWireError(status, headers, apiKey ? body.replaceAll(apiKey, "[key]") : body);
+    const apiKey = keyOf(context);
+    const error = fromWireError(status, headers, apiKey ? body.replaceAll(apiKey, "[key]") : body);
+    return withoutKey(error, apiKey) as AppError; // as it was
   };
   const toRefusal = (response: TransportResponse, context: CallContext) => {
     const error = toError(response, context);
-    const apiKey = context.apiKey ?? options.apiKey;
+    const apiKey = keyOf(context);
     const body = apiKey ? response.body.replaceAll(apiKey, "[key]") : response.body;
     // What concerns our key or account is not the sender's business.
     if (error.reason !== "access_refused") error.cause = new WireRefusal(response.status, body);
@@ -70,23 +74,24 @@ export function makeWireClient(
       const response = await transport.send(call);
       if (response.status < 200 || response.status > 299) throw toError(response, context);
       try {
-        return reader.read(response.body);
+        return readAnswer(reader.read, response.body, response.headers);
       } catch (error) {
         charge(response.body, false);
-        throw error;
+        throw withoutKey(error, keyOf(context));
       }
     },
     /** The parts of a streamed response. */
-    stream(path: string, body: string, context: CallContext, reader: EventReader): AsyncGenerator<StreamPart[]> {
+    stream(path: string, body: string, context: CallContext, reader: AnswerReader): AsyncGenerator<StreamPart[]> {
+      let headers: IncomingHttpHeaders = {};
       const open = async (onGivenUp: () => void) => {
-        const onBroken = (_begun: string, isGivenUp: boolean) => {
-          if (isGivenUp) onGivenUp();
-        };
+        const onBroken = (_begun: string, isGivenUp: boolean) => void (isGivenUp && onGivenUp());
         const response = await transport.open({ ...toCall(path, body, context), onBroken });
+        headers = response.headers;
         if (response.status >= 200 && response.status < 300) return response;
         throw toError({ ...response, body: await readError(response.chunks, errorMs) }, context);
       };
-      return readEventStream(open, reader, context);
+      const readWhole = (whole: string) => readAnswer(reader.readWhole, whole, headers);
+      return readEventStream(open, { ...reader, readWhole }, { ...context, apiKey: keyOf(context) });
     },
     /** The whole response to a request that goes as it came. A refusal is the cause of its error. */
     async sendRaw(
@@ -104,9 +109,7 @@ export function makeWireClient(
     },
     /** The same as a stream; `onGivenUp` as `readEventStream` needs it. */
     async openRaw(request: RawRequest, context: CallContext, onGivenUp: () => void): Promise<TransportStream> {
-      const onBroken = (_begun: string, isGivenUp: boolean) => {
-        if (isGivenUp) onGivenUp();
-      };
+      const onBroken = (_begun: string, isGivenUp: boolean) => void (isGivenUp && onGivenUp());
       const response = await transport.open({ ...toRawCall(request, context), onBroken });
       if (response.status >= 200 && response.status < 300) return response;
       throw toRefusal({ ...response, body: await readError(response.chunks, errorMs) }, context);

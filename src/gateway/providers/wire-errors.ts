@@ -1,21 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { z } from "zod";
+import type { z } from "zod";
 import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import { tryParseJson } from "../../try-parse-json.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
-
-/** What OpenAI ("Error codes") and Anthropic ("Errors") send with a status that is not 2xx, and in a stream's error event. */
-const wireError = z.object({
-  error: z.union([
-    z.string(),
-    z.object({
-      message: z.string().nullish(),
-      type: z.string().nullish(),
-      code: z.union([z.string(), z.number()]).nullish(),
-    }),
-  ]),
-});
+import { type ProviderSays, readProblem, readReported, statusOfProblem } from "./reported-errors.ts";
 
 /** An answer that is not 2xx to a request that came in the provider's wire format: its sender can read it as it is. */
 export class WireRefusal extends Error {
@@ -53,12 +42,20 @@ const unreadable =
 const isRetryableStatus = (status: number) => status === 408 || status === 409 || status === 429 || status >= 500;
 
 /**
- * The error of an answer that is not 2xx. Its details hold the upstream status and code, and the upstream message for
- * faults of the request; never headers, and never the message of a 401 or 403, which can quote a part of the key.
+ * The error of an answer that is not 2xx. Its details hold the upstream status and code, and what the provider says of it as
+ * `provider`; never headers, and never the message of a 401, which can quote a part of the key.
  */
 export function fromWireError(status: number, headers: IncomingHttpHeaders, body: string, now = Date.now()): AppError {
-  const { code, message } = readWireError(body);
-  const details = defined({ status, code });
+  return toWireError(status, readProblem(body), headers, now);
+}
+
+function toWireError(
+  status: number,
+  { code, message }: ProviderSays,
+  headers: IncomingHttpHeaders = {},
+  now = Date.now(),
+): AppError {
+  const details = defined({ status, code, provider: status === 401 ? undefined : message });
   const isUnpaid = message !== undefined && noMoney.test(message);
   const options = defined({
     details,
@@ -85,31 +82,85 @@ export function fromWireError(status: number, headers: IncomingHttpHeaders, body
 
 /** The error of an item of a batch, whose status the provider does not report. */
 export function fromItemError(error: unknown): AppError {
-  const body = JSON.stringify(error);
-  return fromWireError(readWireError(body).code === "invalid_request_error" ? 400 : 500, {}, body);
+  const problem = readReported(error) ?? {};
+  return toWireError(statusOfProblem(problem) ?? 500, problem);
 }
+
+const MALFORMED = "malformed_answer";
 
 /** The error of an answer or chunk that does not hold what the wire format promises. */
 export function malformed(what: string, cause?: unknown): AppError {
-  return providerFault(`The provider sent ${what}.`, { code: "malformed_answer" }, cause);
+  return providerFault(`The provider sent ${what}.`, { code: MALFORMED }, cause);
 }
 
-/** The error that a server reports inside a stream that it had begun with status 200. */
-export function fromStreamError(error: unknown): AppError {
-  const { code = "stream_error" } = readWireError(JSON.stringify({ error }));
-  return providerFault("The provider reported an error in the middle of its answer.", { code });
+/**
+ * The error that a server reports in an answer whose status is 200. Where it says of which status it is, it is that error: a
+ * 4xx is not worth another attempt, and a 429 is after a wait.
+ */
+export function fromReportedError(error: unknown, headers: IncomingHttpHeaders = {}): AppError {
+  return toReported(readReported({ error }) ?? {}, headers);
 }
 
-function readWireError(body: string): { code?: string; message?: string } {
-  const parsed = wireError.safeParse(tryParseJson(body));
-  if (!parsed.success) return {}; // error pages of proxies are HTML: the status says all that we can know
-  const { error } = parsed.data;
-  if (typeof error === "string") return { message: error.slice(0, 500) };
-  const code = error.code ?? error.type ?? undefined;
-  return defined({
-    code: code === undefined ? undefined : String(code).slice(0, 100),
-    message: error.message?.slice(0, 500),
+function toReported(problem: ProviderSays, headers: IncomingHttpHeaders): AppError {
+  const status = statusOfProblem(problem);
+  if (status !== undefined) return toWireError(status, problem, headers);
+  const { code = "stream_error", message: provider } = problem;
+  return providerFault("The provider reported an error in the middle of its answer.", defined({ code, provider }));
+}
+
+/** Reads a body whose status is 200. @throws AppError what it reports in the place of an answer; what `read` throws else. */
+export function readAnswer<T>(read: (body: string) => T, body: string, headers: IncomingHttpHeaders): T {
+  try {
+    return read(body);
+  } catch (error) {
+    const problem = error instanceof AppError && isMalformed(error) ? readReported(tryParseJson(body)) : undefined;
+    throw problem === undefined ? error : toReported(problem, headers);
+  }
+}
+
+const isMalformed = ({ details }: AppError) => Object(details).code === MALFORMED;
+
+/** The same error without a key that its provider quotes. What looks like one, or like a part of this one, goes too. */
+export function withoutKey(error: unknown, apiKey: string | undefined): unknown {
+  const said = error instanceof AppError ? Object(error.details).provider : undefined;
+  if (!(error instanceof AppError) || typeof said !== "string") return error;
+  const masked = maskKeys(said, apiKey);
+  if (masked === said) return error;
+  const { code, message, details, param, reason, retryable, retryAfterMs, cause } = error;
+  const shown = { ...Object(details), provider: masked };
+  if (typeof shown.message === "string") shown.message = maskKeys(shown.message, apiKey);
+  return new AppError(code, maskKeys(message, apiKey), {
+    details: shown,
+    reason,
+    retryable,
+    cause,
+    ...defined({ param, retryAfterMs }),
   });
+}
+
+/** Words that hold secrets: with a known beginning of keys, or with stars in the place of what was left out. */
+const keyLike = /(?:\b(?:sk|pk|rk|gsk|xai|nvapi|hf|key|AIza)[-_]?(?=[\w*.-]*[\d*])[\w*.-]{8,})|[\w.-]*\*{2,}[\w*.-]*/g;
+/** Characters of a key's beginning or end by which a word is known as a part of it. */
+const PART_OF_KEY = 6;
+
+function maskKeys(text: string, apiKey: string | undefined): string {
+  const masked = text.replace(keyLike, "[key]");
+  if (apiKey === undefined || apiKey.length < 2 * PART_OF_KEY) return masked;
+  const parts = [apiKey.slice(0, PART_OF_KEY), apiKey.slice(-PART_OF_KEY)];
+  return masked.replace(/[^\s"'`]{6,}/g, (word) => (parts.some((part) => word.includes(part)) ? "[key]" : word));
+}
+
+/** Longest text of an answer that an error has with it, in characters. */
+const MAX_TEXT = 20_000;
+
+/** The error of an answer that its provider could not finish. What had come of it is `details.text`. */
+export function endedInError({ text }: { text?: string }, error?: unknown): AppError {
+  const reported = error ? fromReportedError(error) : undefined;
+  const { message = "The provider could not finish its answer.", code = "provider_failed" } = reported ?? {};
+  const said = text?.slice(0, MAX_TEXT).toWellFormed();
+  const details = defined({ code: "finish_error", ...Object(reported?.details), text: said });
+  const { retryable = true, retryAfterMs, reason } = reported ?? {};
+  return new AppError(code, message, { details, reason, retryable, ...defined({ retryAfterMs }) });
 }
 
 /** `retry-after-ms` (OpenAI, Azure), else `Retry-After` in seconds or as a date (RFC 9110, 10.2.3); in ms. */

@@ -1,12 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import { jittered } from "../../jitter.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type Call, type GatewayCaller, openCall, type PricedCall } from "../money/account.ts";
 import type { CallContext } from "../providers/provider.ts";
-import { isBreakerOpen, type Permit } from "./breaker.ts";
+import { isBreakerOpen } from "./breaker.ts";
+import type { AnswerFacts, AskedFacts } from "./call-attributes.ts";
 import type { Share } from "./fallback.ts";
-import { attemptTarget } from "./target.ts";
+import { type AttemptPermit, attemptTarget } from "./target.ts";
 import { fromAbort } from "./transport-errors.ts";
 
 /** The wait before the second attempt, in ms; it doubles. Half of it is random, so that callers do not come back together. */
@@ -44,8 +46,11 @@ export async function withRetries<T>(
   }
 }
 
-type Asked = Omit<PricedCall, "routing"> & {
+type Asked<T> = Omit<PricedCall, "routing"> & {
   caller: GatewayCaller;
+  /** For the span of the call. */
+  facts?: AskedFacts;
+  describe?: (result: T) => AnswerFacts;
   /** Ends the call; the caller's own, unless the call may end before it. */
   signal?: AbortSignal;
 };
@@ -54,13 +59,14 @@ type Asked = Omit<PricedCall, "routing"> & {
 export async function askModel<T>(
   deps: GatewayDeps,
   { target, routing, maxAttempts, onAttempt }: Share,
-  { caller, signal = caller.signal, ...about }: Asked,
-  begin: (call: Call) => (context: CallContext, permit: Permit) => Promise<T>,
+  { caller, signal = caller.signal, facts, describe, ...about }: Asked<T>,
+  begin: (call: Call) => (context: CallContext, permit: AttemptPermit) => Promise<T>,
 ): Promise<{ call: Call; result: T }> {
   const call = await openCall(deps, caller, { ...about, routing });
   const attempted = {
     signal,
-    isStream: about.isStreamed,
+    about: defined({ ...facts, isStream: about.isStreamed, conversationId: caller.conversationId }),
+    describe,
     onCharged: call.onCharged,
     onAttempt: () => {
       onAttempt();

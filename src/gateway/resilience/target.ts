@@ -1,12 +1,13 @@
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { ProviderKey } from "../../tenancy/provider-keys.ts";
-import { beginSpan, failureOf, type Traced, untraced } from "../../tracing.ts";
+import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { chats } from "../providers/model.ts";
 import type { CallContext, Provider } from "../providers/provider.ts";
 import { isCustom, ownProvider } from "../providers/registry.ts";
 import type { Breaker, Permit } from "./breaker.ts";
+import { type AnswerFacts, type AskedFacts, toAnswerAttributes, toCallSpan } from "./call-attributes.ts";
 
 /** The keys that a tenant's calls may use right now; a provider that is not among them cannot be called. */
 export type UsableKeys = ReadonlyMap<string, ProviderKey>;
@@ -72,10 +73,15 @@ export function notConfigured(model: CataloguedModel): AppError {
   return new AppError(code, withoutKey(model), { param: "model", details });
 }
 
-export type AttemptOptions = Required<Pick<CallContext, "signal" | "onCharged">> & {
+export type AttemptOptions<T> = Required<Pick<CallContext, "signal" | "onCharged">> & {
   onAttempt(): void;
-  isStream?: boolean;
+  /** What the span of the call says of what it asks for, and of what it gives. A stream says that itself, by its permit. */
+  about?: AskedFacts | undefined;
+  describe?: ((result: T) => AnswerFacts) | undefined;
 };
+
+/** A permit with the span of its call, to which the answer's facts are noted before the permit ends it. */
+export type AttemptPermit = Permit & { note(toAnswer: () => AnswerFacts): void };
 
 /**
  * One attempt at a target, through its breaker and in a span of its own; `onCharged` is called when it fails and is billed.
@@ -83,19 +89,21 @@ export type AttemptOptions = Required<Pick<CallContext, "signal" | "onCharged">>
  */
 export async function attemptTarget<T>(
   target: Target,
-  input: AttemptOptions,
-  attempt: (context: CallContext, permit: Permit) => Promise<T>,
+  input: AttemptOptions<T>,
+  attempt: (context: CallContext, permit: AttemptPermit) => Promise<T>,
 ): Promise<T> {
   const entered = target.breaker.enter();
-  const traced = beginCallSpan(target, input.isStream === true);
-  const permit = tracePermit(entered, traced);
+  const { about = {}, describe } = input;
+  const traced = beginSpan(() => toCallSpan(target.model, about));
+  const permit = tracePermit(entered, traced, target.model);
   input.onAttempt();
   const { apiKey } = target.key;
   const { signal, onCharged } = input;
   try {
     const context = apiKey === "" ? { signal, onCharged } : { signal, onCharged, apiKey };
     const result = await traced.run(() => attempt(context, permit));
-    if (input.isStream === true) permit.begin();
+    if (describe !== undefined) permit.note(() => describe(result));
+    if (about.isStream === true) permit.begin();
     else permit.leave();
     return result;
   } catch (error) {
@@ -104,26 +112,11 @@ export async function attemptTarget<T>(
   }
 }
 
-function beginCallSpan({ model }: Target, isStream: boolean): Traced {
-  const operation = chats(model) ? "chat" : model.type === "embedding" ? "embeddings" : "rerank";
-  return beginSpan({
-    name: `${operation} ${model.id}`,
-    kind: "CLIENT",
-    attributes: {
-      "gen_ai.operation.name": operation,
-      "gen_ai.provider.name": model.provider,
-      "gen_ai.request.model": model.id,
-      "switchyard.is_stream": isStream,
-    },
-  });
-}
-
 /** A permit whose end is the span's. */
-function tracePermit(permit: Permit, traced: Traced): Permit {
-  if (traced === untraced) return permit;
-  const { begin, leave } = permit;
+function tracePermit({ begin, leave }: Permit, traced: Traced, model: CataloguedModel): AttemptPermit {
   return {
     begin,
+    note: (toAnswer) => traced.add(() => toAnswerAttributes(model, toAnswer())),
     leave: (error) => {
       leave(error);
       traced.end(error === undefined ? {} : { failure: failureOf(error) });
@@ -131,10 +124,19 @@ function tracePermit(permit: Permit, traced: Traced): Permit {
   };
 }
 
-/** Says whose key a provider refused: the caller can replace the tenant's; the platform's is our own failure. */
+/**
+ * Says whose key a provider refused, and which provider limits its callers: they can replace the tenant's key; the platform's is
+ * our own failure.
+ */
 function toCallersError(error: unknown, { key, model }: Target): unknown {
-  if (!(error instanceof AppError) || error.code !== "provider_key_refused") return error;
+  if (!(error instanceof AppError)) return error;
   const { provider } = model;
+  if (error.code === "provider_rate_limited") {
+    const { code, details, reason, retryable, retryAfterMs, cause } = error;
+    const kept = { details, reason, retryable, cause, ...defined({ retryAfterMs }) };
+    return new AppError(code, `${provider} limits the rate of requests.`, kept);
+  }
+  if (error.code !== "provider_key_refused") return error;
   if (key.source === "platform") {
     const { details, reason } = error;
     return new AppError("provider_failed", `${provider} refused the platform's key.`, {

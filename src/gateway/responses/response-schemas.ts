@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { tokenCount } from "../schemas.ts";
+import { providerFinishReason, tokenCount } from "../schemas.ts";
 
 const status = z.enum(["in_progress", "completed", "incomplete"]);
 const noMarks = z.array(z.never()).describe("Always empty");
@@ -109,7 +109,7 @@ export const responseObjectSchema = z.object({
   created_at: z.number().int(),
   completed_at: z.number().int().nullable(),
   status: z.enum(["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]),
-  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+  error: z.object({ code: z.string(), message: z.string(), details: z.unknown().optional() }).nullable(),
   incomplete_details: z.object({ reason: z.enum(["max_output_tokens", "content_filter"]) }).nullable(),
   model: z.string(),
   output: z.array(outputItemSchema),
@@ -139,6 +139,7 @@ export const responseObjectSchema = z.object({
   logId: z.string().optional(),
   costUsd: z.number().min(0).optional(),
   cached: z.boolean().optional(),
+  providerFinishReason,
 });
 export type ResponseObject = z.input<typeof responseObjectSchema>;
 

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { ErrorView } from "../../errors.ts";
 import { newId } from "../../ids.ts";
 import { secondsNow } from "../chat/openai.ts";
@@ -87,13 +88,16 @@ export function beginOutput(
   return makeResponseOutput({ toItemId, sealing, areResultsShown, emit, findTool: makeFindTool(body), firstItem });
 }
 
-type Ended = Pick<ChatOutcome, "finishReason" | "model" | "usage" | "logId" | "costUsd" | "cached">;
+type Ended = Pick<
+  ChatOutcome,
+  "finishReason" | "providerFinishReason" | "model" | "usage" | "logId" | "costUsd" | "cached"
+>;
 
 /** A response that came to its end, with what it cost. */
 export function endResponse(
   begun: ResponseObject,
   output: ResponseObject["output"],
-  { finishReason, model, usage, logId, costUsd, cached }: Ended,
+  { finishReason, providerFinishReason, model, usage, logId, costUsd, cached }: Ended,
 ): ResponseObject {
   const reason = incompleteReasons[finishReason];
   return {
@@ -107,16 +111,17 @@ export function endResponse(
     logId,
     costUsd,
     cached,
+    ...defined({ providerFinishReason }),
   };
 }
 
 /** A response that failed. OpenAI's clients know two codes: of one that may be asked for again later, and of any other. */
 export function failResponse(
   begun: ResponseObject,
-  { code, message }: Pick<ErrorView, "code" | "message">,
+  { code, message, details }: Pick<ErrorView, "code" | "message" | "details">,
 ): ResponseObject {
   const isLimited = code === "provider_rate_limited" || code === "rate_limited";
-  const error = { code: isLimited ? "rate_limit_exceeded" : "server_error", message };
+  const error = defined({ code: isLimited ? "rate_limit_exceeded" : "server_error", message, details });
   return { ...begun, status: "failed", error };
 }
 

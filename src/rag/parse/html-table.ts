@@ -1,4 +1,5 @@
 import { type DomNode, ELEMENT, TEXT } from "./dom-node.ts";
+import { closeStruck, inlineText, isStruck, strike } from "./html-inline.ts";
 import type { Table } from "./table.ts";
 
 const MAX_COLUMNS = 200; // a wider table is read as text
@@ -10,12 +11,15 @@ const MAX_DEPTH = 100;
 const FREE_REPETITION = 20_000;
 
 const around = new Set(["THEAD", "TBODY", "TFOOT"]);
-const unread = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "SVG", "COLGROUP", "COL"]);
+const unread = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "COLGROUP", "COL"]);
 const headings = new Set("H1 H2 H3 H4 H5 H6".split(" "));
 const headingsAndTables = new Set([...headings, "TABLE"]);
-const inlineNames = new Set(
-  "A ABBR B BDI BDO CITE CODE EM FONT I KBD MARK Q S SMALL SPAN STRONG SUB SUP U VAR".split(" "),
-);
+const inlineNames = new Set([
+  ..."A ABBR ACRONYM B BDI BDO BIG CITE CODE DATA DEL DFN EM FONT I INS KBD LABEL MARK NOBR OUTPUT Q RB RP RT RUBY".split(
+    " ",
+  ),
+  ..."S SAMP SMALL SPAN STRIKE STRONG SUB SUP TIME TT U VAR WBR".split(" "),
+]);
 
 /** How far the cells of a document that span rows and columns are repeated still: they could be many times the document. */
 export type Repetition = { left: number };
@@ -161,21 +165,30 @@ function spanOf(cell: DomNode, name: "colspan" | "rowspan"): number {
   return Number.isNaN(value) ? 1 : Math.min(Math.max(1, value), MAX_ROWS_SPANNED);
 }
 
-/** The text below a node on one line, with a blank where a line or a block ends. A table in it becomes a list. */
-export function textOf(root: DomNode): string {
+/**
+ * The text below a node on one line, with a blank where a line or a block ends. A table in it becomes a list. `isStruckOut`: it
+ * stands in a part that is struck out.
+ */
+export function textOf(root: DomNode, isStruckOut = false): string {
   const parts: string[] = [];
   let hasTable = false;
+  let struck = isStruckOut ? 1 : 0;
+  const write = (text: string) => void (text !== "" && parts.push(struck > 0 ? strike(text) : text));
   const visit = (node: DomNode, depth: number): void => {
-    if (node.nodeType === TEXT || depth > MAX_DEPTH) return void parts.push(node.textContent ?? "");
+    if (node.nodeType === TEXT || depth > MAX_DEPTH) return void write(node.textContent ?? "");
     const name = node.nodeName.toUpperCase();
     if (node.nodeType !== ELEMENT || unread.has(name)) return;
+    const inline = inlineText(node, name, parts.at(-1)?.at(-1) ?? "");
+    if (inline !== undefined) return void write(inline);
+    if (isStruck(name)) struck += 1;
     for (const child of node.childNodes) visit(child, depth + 1);
+    if (isStruck(name)) struck -= 1;
     if (depth === 0) return;
     hasTable ||= name === "TABLE";
     parts.push(endings.get(name) ?? (inlineNames.has(name) ? "" : " "));
   };
   visit(root, 0);
-  const text = parts.join("").replace(/\s+/g, " ").trim();
+  const text = closeStruck(parts.join("").replace(/\s+/g, " ")).trim();
   return hasTable ? text.replace(/,? ?([,;]) /g, "$1 ").replace(/[,; ]+$/, "") : text;
 }
 

@@ -1,6 +1,11 @@
 import { collectSections, firstLineOf, type ParsedDocument } from "./section.ts";
 
-const FRONT_MATTER = /^---[ \t]*\n([\s\S]*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)/;
+const FRONT_MATTER = /^\uFEFF?---[ \t]*\n(?=\S)([\s\S]*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)/;
+const MAX_MATTER = 65_536; // characters
+/** A line of a YAML mapping at its outer level. */
+const MATTER_KEY = /^(?:"[^"]{1,100}"|'[^']{1,100}'|[\p{L}\p{N}_$@][\p{L}\p{N}_$@./ -]{0,60})[ \t]*:(?:[ \t]|$)/u;
+/** What may stand between these lines: blank lines, comments, and what belongs to the key above. */
+const MATTER_REST = /^(?:[ \t]|#|- |-$|[\]}]|$)/;
 const ATX_HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
 const SETEXT_UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/;
 const MAX_HEADING_LINE = 1_000; // a longer line is never a heading
@@ -8,15 +13,16 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/;
 
 /**
  * Cuts Markdown at its headings (ATX and setext, not those inside code fences). The source text stays as it is: code,
- * tables and links matter to readers and models. Front matter is removed; its `title` becomes the document's title.
+ * tables and links matter to readers and models. Front matter is removed; its `title` becomes the document's title. Any other
+ * `---` is a rule, and what stands between two of them is text.
  * The lines are scanned for headings only: building a syntax tree costs ten times the rest of an ingestion.
  */
 export function parseMarkdown(source: string): ParsedDocument {
   const text = source.replace(/\r\n?/g, "\n");
-  const matter = FRONT_MATTER.exec(text);
+  const matter = frontMatterOf(text);
   const found = collectSections();
   let lines: string[] = [];
-  for (const line of linesWithHeadings(matter ? text.slice(matter[0].length) : text)) {
+  for (const line of linesWithHeadings(text.slice(matter?.length ?? 0))) {
     if (line.heading) {
       found.add(lines.join("\n"));
       found.enter(line.heading.level, line.heading.text);
@@ -26,7 +32,7 @@ export function parseMarkdown(source: string): ParsedDocument {
   }
   found.add(lines.join("\n"));
   const { sections, firstHeading } = found;
-  const title = matterTitle(matter?.[1]) ?? firstHeading ?? firstLineOf(sections[0]?.text ?? "");
+  const title = matterTitle(matter?.yaml) ?? firstHeading ?? firstLineOf(sections[0]?.text ?? "");
   return { type: "markdown", sections, ...(title ? { title } : {}) };
 }
 
@@ -75,7 +81,20 @@ function plain(text: string): string {
     .trim();
 }
 
+/**
+ * The front matter of a text, and the length of what it takes. It has the form of a YAML mapping: by its lines, since many a
+ * mapping is no valid YAML (`title: Pumps: a guide`).
+ */
+function frontMatterOf(text: string): { yaml: string; length: number } | undefined {
+  const [all, yaml] = FRONT_MATTER.exec(text.slice(0, MAX_MATTER)) ?? [];
+  if (all === undefined || yaml === undefined) return undefined;
+  const lines = yaml.split("\n");
+  const first = lines.find((line) => line.trim() !== "" && !line.startsWith("#"));
+  const isMapping = lines.every((line) => MATTER_KEY.test(line) || MATTER_REST.test(line));
+  return isMapping && MATTER_KEY.test(first ?? "") ? { yaml, length: all.length } : undefined;
+}
+
 function matterTitle(matter: string | undefined): string | undefined {
-  const value = matter?.match(/^title:[ \t]*(.+)$/m)?.[1]?.trim();
+  const value = matter?.match(/^title:[ \t]*(?:[>|][-+]?[ \t]*\n[ \t]+)?(.+)$/m)?.[1]?.trim();
   return value?.replace(/^(["'])(.*)\1$/, "$2");
 }

@@ -1,46 +1,62 @@
 import type { AppError } from "../../errors.ts";
 import type { SourceType } from "../schemas.ts";
+import { declaredCharset, decodeText, tryDecode } from "./charset.ts";
 import { parseMarkdown } from "./markdown.ts";
+import type { OcrOptions } from "./ocr.ts";
+import { kindOf, notTaken } from "./office-unread.ts";
 import { type ParsedDocument, unreadable } from "./section.ts";
-import { declaredCharset, decodeText, isBinary, parseText } from "./text.ts";
+import { isBinary, parseText, withoutCodes } from "./text.ts";
 
 /** A source's bytes, and what the sender declared: a media type, and a file's name or a URL's path. */
 export type RawSource = { bytes: Buffer; type?: string; name?: string };
 
+/** How documents are read beyond their text. */
+export type ParseOptions = { ocr?: OcrOptions };
+
 const PDF_MIME = "application/pdf";
-const ZIP_MIME = "application/zip";
+/** An archive, which may be a document of Office, and such documents. */
+const officeMime = /^application\/(zip$|vnd\.openxmlformats-officedocument\.|vnd\.ms-(word|excel|powerpoint)\.)/;
 /** Texts in form, of commands in content. */
 const unreadMarkup = new Set(["application/rtf", "application/postscript"]);
-const DOCX_MIME = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 const textTypes: Record<string, SourceType> = {
   "text/html": "html",
   "application/xhtml+xml": "html",
   "text/markdown": "markdown",
   "text/x-markdown": "markdown",
+  "text/csv": "csv",
+  "application/csv": "csv",
+  "text/tab-separated-values": "csv",
 };
 const nameTypes: readonly [RegExp, SourceType][] = [
   [/\.(html?|xhtml)$/i, "html"],
   [/\.(md|markdown|mdown|mkd)$/i, "markdown"],
+  [/\.(csv|tsv|tab)$/i, "csv"],
 ];
 
 /**
  * Reads a document of any known type into sections. The content decides the type first, then the declared media type,
  * then the name. @throws AppError `source_unreadable`
  */
-export async function parseSource(source: RawSource): Promise<ParsedDocument> {
-  const parsed = await parseByType(source);
+export async function parseSource(source: RawSource, options: ParseOptions = {}): Promise<ParsedDocument> {
+  const parsed = await parseByType(source, options);
   if (!parsed.sections.some(({ text }) => /\S/.test(text))) throw unreadable("There is no text in it.");
   return parsed;
 }
 
-async function parseByType(source: RawSource): Promise<ParsedDocument> {
+async function parseByType(source: RawSource, options: ParseOptions): Promise<ParsedDocument> {
   const format = await formatOf(source);
-  if (format === "zip") throw notReadable(ZIP_MIME);
-  if (format === "pdf") return readPdf(source);
-  if (format === "docx") return (await import("./docx.ts")).parseDocx(source.bytes);
-  const text = decodeText(source.bytes, charsetOf(source));
-  const type = textTypeOf(text, declaredType(source), source.name ?? "");
+  if (format === "pdf") return readPdf(source, options);
+  if (format === "office") return (await import("./office.ts")).parseOffice(source.bytes, source.name);
+  const decoded = await decodeText(source.bytes, charsetsOf(source));
+  if (isBinary(decoded.text.slice(0, HEAD_BYTES))) throw noText();
+  const text = withoutCodes(decoded.text);
+  const parsed = await parseDecoded(text, textTypeOf(text, declaredType(source), source.name ?? ""), source.name);
+  return decoded.warning ? { ...parsed, warnings: [decoded.warning, ...(parsed.warnings ?? [])] } : parsed;
+}
+
+async function parseDecoded(text: string, type: SourceType, name: string | undefined): Promise<ParsedDocument> {
   if (type === "html") return (await import("./html.ts")).parseHtml(text);
+  if (type === "csv") return (await import("./csv.ts")).parseCsv(text, name);
   return type === "markdown" ? parseMarkdown(text) : parseText(text);
 }
 
@@ -52,21 +68,20 @@ const HEAD_BYTES = 8_192;
  * @throws AppError `source_unreadable`
  */
 export async function rejectUnreadable(source: RawSource): Promise<void> {
-  await formatOf({ ...source, bytes: source.bytes.subarray(0, HEAD_BYTES) });
+  await formatOf({ ...source, bytes: source.bytes.subarray(0, HEAD_BYTES) }, source.bytes);
 }
 
-/** How the bytes of a source are read; an archive may be a DOCX, as its end shows. @throws AppError `source_unreadable` */
-async function formatOf(source: RawSource): Promise<"pdf" | "docx" | "zip" | "text"> {
+/** How the bytes of a source are read; what an archive holds, its end shows. @throws AppError `source_unreadable` */
+async function formatOf(source: RawSource, whole = source.bytes): Promise<"pdf" | "office" | "text"> {
   const { fileTypeFromBuffer } = await import("file-type"); // loaded by the first document
   const mime = (await fileTypeFromBuffer(source.bytes))?.mime;
   if (mime === PDF_MIME) return "pdf";
-  if (mime === DOCX_MIME) return "docx";
-  if (mime === ZIP_MIME) return isNamedDocx(source) ? "docx" : "zip";
+  if (mime !== undefined && officeMime.test(mime)) return "office";
   // A text may begin as a file of another type does: "BMW" as a bitmap, "MZ" as a program.
-  const isText = !isBinary(decodeText(source.bytes.subarray(0, HEAD_BYTES), charsetOf(source)));
-  if (mime !== undefined && (!isText || unreadMarkup.has(mime))) throw notReadable(mime);
+  const isText = looksLikeText(source);
+  if (mime !== undefined && (!isText || unreadMarkup.has(mime))) throw notTaken(kindOf(mime, whole));
   if (declaredType(source) === PDF_MIME) return "pdf"; // its head is damaged: the PDF reader reports it
-  if (!isText) throw unreadable("It is neither text nor a document of a known type.");
+  if (!isText) throw noText();
   return "text";
 }
 
@@ -74,22 +89,33 @@ function declaredType({ type }: RawSource): string {
   return type?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
-function notReadable(mime: string): AppError {
-  return unreadable(`A file of type ${mime} is not a known kind of document.`);
+function noText(): AppError {
+  const reason = "it has too many NULs or other control characters";
+  return unreadable(`It is neither text nor a document of a known type: ${reason}.`);
 }
 
 /** Readers are loaded when first needed: a process that starts for a text is ready in half the time. */
-async function readPdf({ bytes }: RawSource): Promise<ParsedDocument> {
+async function readPdf({ bytes }: RawSource, options: ParseOptions): Promise<ParsedDocument> {
   const { parsePdf } = await import("./pdf.ts");
-  return parsePdf(new Uint8Array(bytes));
+  return parsePdf(bytes, options);
 }
 
-function isNamedDocx({ type, name }: RawSource): boolean {
-  return type?.startsWith(DOCX_MIME) === true || /\.docx$/i.test(name ?? "");
+/** What a text in UTF-16 has, and bytes that are no text have by chance only: blanks, ends of lines, marks of Chinese. */
+const BETWEEN_WORDS = /[\s\u3001\u3002\uff0c]/;
+
+/** Whether the first bytes may be those of a text, in whichever charset: but for UTF-16, all have the same control characters. */
+function looksLikeText({ bytes }: RawSource): boolean {
+  const head = bytes.subarray(0, HEAD_BYTES);
+  if (!isBinary(head.toString("latin1"))) return true;
+  return ["utf-16le", "utf-16be"]
+    .map((charset) => tryDecode(head, charset) ?? "")
+    .some((text) => BETWEEN_WORDS.test(text) && !isBinary(text));
 }
 
-function charsetOf({ bytes, type }: RawSource): string | undefined {
-  return /charset\s*=\s*["']?([\w-]+)/i.exec(type ?? "")?.[1] ?? declaredCharset(bytes);
+/** What declares the charset of a text, the surest first. */
+function charsetsOf({ bytes, type }: RawSource): string[] {
+  const sent = /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(type ?? "")?.[1];
+  return [sent, declaredCharset(bytes)].filter((charset) => charset !== undefined);
 }
 
 function textTypeOf(text: string, declared: string, name: string): SourceType {

@@ -1,7 +1,9 @@
+import { settleSizes } from "./pdf-drawn-sizes.ts";
+import { footnotesLast } from "./pdf-footnotes.ts";
+import { makeJoiner } from "./pdf-hyphens.ts";
+import type { Line } from "./pdf-line.ts";
+import { findNumberedLines, numberedLine } from "./pdf-numbered.ts";
 import { collectSections, type Section } from "./section.ts";
-
-/** A line of a page: the size of its letters, and the font that most of them have. A whole table is one line. */
-export type Line = { text: string; size: number; font: string; isTable?: boolean };
 
 type Heading = { level: number; text: string; size: number };
 
@@ -10,8 +12,6 @@ const HEADING_SCALE = 1.08;
 const MAX_HEADING_CHARACTERS = 120;
 /** Of a heading that is printed over several lines. */
 const MAX_WRAPPED_CHARACTERS = 240;
-/** `5.9.4 Orphaning a package`, but not the entry of a table of contents, which ends with its page. */
-const numberedHeading = /^(\d+(?:\.\d+)+)\.?\s+\p{Lu}.*[^\d\s.]$/u;
 /** So many numbered headings of a size show its level. */
 const NUMBERED_FROM = 3;
 /** A first or last line of this many pages is a running head or foot. Page numbers and chapter numbers do not count. */
@@ -21,11 +21,14 @@ const RUNNING_FROM = 3;
  * Sections of a PDF by its headings, which it does not mark: they are lines in larger letters, or numbered lines in another
  * font than the text. A section ends with its page. Running heads and feet stay where they stand first.
  */
-export function sectionsOf(pages: readonly (readonly Line[])[]): Section[] {
-  const [size, font] = [commonest(pages, (line) => line.size), commonest(pages, (line) => line.font)];
-  const levelOf = makeLevels(pages, { size: size ?? 0, font: font ?? "" });
+export function sectionsOf(given: readonly (readonly Line[])[]): Section[] {
+  const pages = settleSizes(given);
+  const body = { size: commonest(pages, (line) => line.size) ?? 0, font: commonest(pages, (line) => line.font) ?? "" };
+  const { levelOf, isNumbered } = makeLevels(pages, body);
+  const toText = makeToText(pages);
   const found = collectSections();
-  for (const [index, lines] of withoutRunningLines(pages).entries()) {
+  for (const [index, kept] of withoutRunningLines(pages).entries()) {
+    const lines = footnotesLast(kept, body.size);
     let open: string[] = [];
     const close = () => {
       found.add(toText(open), { page: index + 1 });
@@ -37,7 +40,11 @@ export function sectionsOf(pages: readonly (readonly Line[])[]): Section[] {
       if (level === undefined) heading = undefined;
       else {
         if (heading === undefined) close();
-        heading = continued(heading, line) ?? { level, text: line.text.trim(), size: line.size };
+        heading = (isNumbered(line) ? undefined : continued(heading, line, toText)) ?? {
+          level,
+          text: line.text.trim(),
+          size: line.size,
+        };
         found.enter(heading.level, heading.text);
       }
       open.push(line.isTable ? `\n${line.text}\n` : line.text);
@@ -47,23 +54,31 @@ export function sectionsOf(pages: readonly (readonly Line[])[]): Section[] {
   return found.sections;
 }
 
-/** The heading with the line after it, if that continues it: its letters have the same size, and it has no number of its own. */
-function continued(heading: Heading | undefined, { text, size }: Line): Heading | undefined {
-  if (heading?.size !== size || numberedHeading.test(text)) return undefined;
+/** The heading with the line after it, if that continues it: its letters have the same size. */
+function continued(
+  heading: Heading | undefined,
+  { text, size }: Line,
+  toText: (lines: readonly string[]) => string,
+): Heading | undefined {
+  if (heading?.size !== size) return undefined;
   const joined = toText([heading.text, text.trim()]).replace("\n", " ");
   return joined.length > MAX_WRAPPED_CHARACTERS ? undefined : { ...heading, text: joined };
 }
 
 /** Joins words that are hyphenated at the end of a line, and drops the leader dots of a table of contents. */
-function toText(lines: readonly string[]): string {
-  const joined = lines.join("\n").replace(/(\p{Ll})-\n(\p{Ll})/gu, "$1$2");
-  return joined.replace(/(?: ?\.){4,} ?/g, " ");
+function makeToText(pages: readonly (readonly Line[])[]) {
+  const join = makeJoiner(textsOf(pages));
+  return (lines: readonly string[]) => join(lines.join("\n")).replace(/(?: ?\.){4,} ?/g, " ");
+}
+
+function* textsOf(pages: readonly (readonly Line[])[]): Generator<string> {
+  for (const lines of pages) for (const { text } of lines) yield text;
 }
 
 /** The value that most letters of a document have. */
 function commonest<T>(pages: readonly (readonly Line[])[], pick: (line: Line) => T): T | undefined {
   const letters = new Map<T, number>();
-  for (const line of pages.flat().filter(({ isTable }) => !isTable))
+  for (const line of pages.flat().filter(({ isTable, size }) => !isTable && size > 0))
     letters.set(pick(line), (letters.get(pick(line)) ?? 0) + line.text.length);
   return [...letters].sort((a, b) => b[1] - a[1])[0]?.[0];
 }
@@ -73,11 +88,14 @@ function commonest<T>(pages: readonly (readonly Line[])[], pick: (line: Line) =>
  * larger than all numbered ones stand above them, as those of chapters do. Without numbered headings their sizes rank them.
  */
 function makeLevels(pages: readonly (readonly Line[])[], body: { size: number; font: string }) {
+  const oneLevel = findNumberedLines(pages, body.font);
   const isLarge = ({ text, size, isTable }: Line) =>
     !isTable && size >= body.size * HEADING_SCALE && text.length <= MAX_HEADING_CHARACTERS && /\p{L}{2}/u.test(text);
   const depthOf = (line: Line): number | undefined => {
-    const number = line.text.length <= MAX_HEADING_CHARACTERS ? numberedHeading.exec(line.text)?.[1] : undefined;
-    return number !== undefined && (line.font !== body.font || isLarge(line)) ? number.split(".").length : undefined;
+    if (oneLevel.has(line)) return 1;
+    const number = line.text.length <= MAX_HEADING_CHARACTERS ? numberedLine.exec(line.text)?.[1] : undefined;
+    const isApart = line.size > 0 && line.font !== body.font;
+    return number !== undefined && (isApart || isLarge(line)) ? number.split(".").length : undefined;
   };
   const bySize = Map.groupBy(
     pages.flatMap((lines, page) => lines.filter(isLarge).map((line) => ({ page, ...line }))),
@@ -98,7 +116,11 @@ function makeLevels(pages: readonly (readonly Line[])[], body: { size: number; f
     else if (size > (largest ?? 0)) levels.set(size, isTitle ? top : Math.max(1, top - 1));
     else if (!levels.has(size)) levels.set(size, (levels.get(sizes[index - 1] ?? 0) ?? 0) + 1);
   }
-  return (line: Line): number | undefined => depthOf(line) ?? (isLarge(line) ? levels.get(line.size) : undefined);
+  return {
+    levelOf: (line: Line): number | undefined => depthOf(line) ?? (isLarge(line) ? levels.get(line.size) : undefined),
+    /** Whether a line has a number of its own, so that it continues no heading. */
+    isNumbered: (line: Line): boolean => oneLevel.has(line) || numberedLine.test(line.text),
+  };
 }
 
 function withoutRunningLines(pages: readonly (readonly Line[])[]): (readonly Line[])[] {

@@ -1,86 +1,86 @@
 import { getDocumentProxy } from "unpdf";
-import type { DocumentWarning } from "../schemas.ts";
-import { type Line, sectionsOf } from "./pdf-sections.ts";
-import { findTables, type PageTable } from "./pdf-table.ts";
+import type { OcrOptions } from "./ocr.ts";
+import { collectFonts } from "./pdf-fonts.ts";
+import type { Line } from "./pdf-line.ts";
+import { makePageReader, type PageRead } from "./pdf-page.ts";
+import { sectionsOf } from "./pdf-sections.ts";
+import { isNoTitle } from "./pdf-title.ts";
+import { type Missing, missingParts, toWarnings } from "./pdf-warnings.ts";
 import { firstLineOf, type ParsedDocument, unreadable } from "./section.ts";
-import { toMarkdownTable } from "./table.ts";
 
 const MAX_PAGES = 10_000;
-/** From here on a smaller text that stands lower begins a line of its own; in parts of the size above it. An index stands higher. */
-const MIN_LINE_DROP = 0.75;
 
 type PdfDocument = Awaited<ReturnType<typeof getDocumentProxy>>;
 
-/** Reads a PDF into sections by page and heading. A scanned page without text has none. @throws AppError `source_unreadable` */
-export async function parsePdf(bytes: Uint8Array): Promise<ParsedDocument> {
+/**
+ * Reads a PDF into sections by page and heading. Pages that are pictures are read by the recognition of text where `ocr` says
+ * so. What is left out is in the warnings. @throws AppError `source_unreadable`
+ */
+export async function parsePdf(bytes: Uint8Array, { ocr }: { ocr?: OcrOptions } = {}): Promise<ParsedDocument> {
+  const startedAt = performance.now();
   const pdf = await openPdf(bytes);
   try {
     if (pdf.numPages > MAX_PAGES) throw unreadable(`It has more than ${MAX_PAGES} pages.`);
-    const pages: Line[][] = [];
-    for (let page = 1; page <= pdf.numPages; page += 1) pages.push(await linesOf(pdf, page));
-    const title = (await pdfTitle(pdf)) ?? printedTitle(pages);
-    const warnings = warnOfPages(pages);
-    return { type: "pdf", sections: sectionsOf(pages), ...(title ? { title } : {}), ...warnings };
+    const pages = await readPages(pdf);
+    const missing = missingParts(pages, Object.keys((await pdf.getAttachments()) ?? {}).length);
+    const title = await pdfTitle(pdf);
+    if (ocr && missing.withoutText.length > 0) {
+      const withinMs = ocr.withinMs - (performance.now() - startedAt);
+      await recognize(bytes, pages, missing, { ...ocr, withinMs });
+    }
+    const lines = pages.map((page) => page.lines);
+    const sections = sectionsOf(lines);
+    if (sections.length === 0) throw unreadable(reasonOf(missing));
+    const [shown, warnings] = [title ?? printedTitle(lines), toWarnings(missing)];
+    return { type: "pdf", sections, ...(shown && { title: shown }), ...(warnings.length > 0 && { warnings }) };
   } finally {
     await pdf.loadingTask.destroy();
   }
 }
 
-/** Names the pages without text, which may be pictures. */
-function warnOfPages(pages: readonly (readonly Line[])[]): { warnings?: DocumentWarning[] } {
-  const empty = pages.flatMap((lines, index) => (lines.some(({ text }) => /\S/.test(text)) ? [] : [index + 1]));
-  if (empty.length === 0) return {};
-  const message = `${empty.length} of ${pages.length} pages have no text that can be read; they may be pictures.`;
-  return { warnings: [{ code: "pages_without_text", message, pages: empty }] };
-}
-
+/** Pictures are not decoded: it is enough to know where they are. */
 async function openPdf(bytes: Uint8Array): Promise<PdfDocument> {
   try {
-    return await getDocumentProxy(bytes, { verbosity: 0, useSystemFonts: false });
+    const options = { verbosity: 0, useSystemFonts: false, maxImageSize: 0, fontExtraProperties: true };
+    return await getDocumentProxy(new Uint8Array(bytes), options); // a copy, which the library takes away
   } catch (error) {
     const name = error instanceof Error ? error.name : "";
     throw unreadable(name === "PasswordException" ? "The PDF needs a password." : "The PDF is damaged.", error);
   }
 }
 
-async function linesOf(pdf: PdfDocument, number: number): Promise<Line[]> {
-  const page = await pdf.getPage(number);
-  const { items } = await page.getTextContent();
-  page.cleanup();
-  const lines: Line[] = [];
-  const empty = { text: "", size: 0, font: "", longest: 0, y: 0 };
-  let line: Line & { longest: number; y: number } = empty;
-  const end = () => {
-    const text = line.text.replace(/[^\S\n]+/g, " ");
-    lines.push({ text, size: line.size, font: line.font });
-    line = empty;
-  };
-  const tables = findTables(items);
-  const tableOf = new Map(tables.flatMap((table) => [...table.items].map((item) => [item, table])));
-  const shown = new Set<PageTable>();
-  for (const [index, item] of items.entries()) {
-    if (!("str" in item)) continue;
-    const table = tableOf.get(index);
-    if (table) {
-      if (!shown.has(table)) {
-        if (line.text !== "") end();
-        lines.push({ text: toMarkdownTable(table), size: 0, font: "", isTable: true });
-        shown.add(table);
-      }
-      continue;
-    }
-    const length = item.str.trim().length;
-    const y: number = item.transform[5];
-    // The library goes by the distance alone, so it takes what is close below a large title for a part of it.
-    if (length > 0 && item.height < line.size && line.y - y >= MIN_LINE_DROP * line.size) end();
-    if (line.text !== "" || length > 0) line = { ...line, text: line.text + item.str };
-    if (length > line.longest) {
-      line = { ...line, size: Math.round(item.height * 10) / 10, font: item.fontName, longest: length, y };
-    }
-    if (item.hasEOL) end();
+/** Reads the pages, and once more those that have letters of fonts which turn out to be unreadable, without these. */
+async function readPages(pdf: PdfDocument): Promise<PageRead[]> {
+  const fonts = collectFonts();
+  const reader = makePageReader(pdf, fonts.add);
+  const pages: PageRead[] = [];
+  for (let page = 1; page <= pdf.numPages; page += 1) pages.push(await reader.read(page));
+  const bad = fonts.unreadable();
+  for (const [index, { fonts: used }] of pages.entries()) {
+    if ([...used].some((font) => bad.has(font))) pages[index] = await reader.read(index + 1, bad);
   }
-  end();
-  return lines;
+  return pages;
+}
+
+/** Adds to pages without text what is recognized on them. */
+async function recognize(bytes: Uint8Array, pages: PageRead[], missing: Missing, ocr: OcrOptions): Promise<void> {
+  const { recognizePages } = await import("./pdf-ocr.ts");
+  const found = await recognizePages(bytes, missing.withoutText, ocr);
+  for (const [number, text] of found) {
+    const lines = text.split("\n").map((line) => ({ text: line, size: 0, font: "", y: 0 }));
+    pages[number - 1]?.lines.push(...lines);
+  }
+  missing.byOcr = missing.withoutText.filter((page) => found.has(page));
+  missing.unread = missing.withoutText.filter((page) => !found.has(page));
+  missing.withoutText = [];
+  missing.unreadableFonts = missing.unreadableFonts.filter((page) => !found.has(page));
+}
+
+function reasonOf({ unreadableFonts, withoutText, unread }: Missing): string {
+  if (unreadableFonts.length > 0)
+    return "Its fonts do not say which letters their codes stand for, so there is no text in it.";
+  if (unread.length > 0) return "There is no text in it, and none was recognized in its pictures.";
+  return withoutText.length > 0 ? "There is no text in it, only pictures, as in a scan." : "There is no text in it.";
 }
 
 /** What stands largest on the first page that has text: its first such line. */
@@ -95,5 +95,5 @@ const hasWord = ({ text, isTable }: Line) => !isTable && /\p{L}{2}/u.test(text);
 async function pdfTitle(pdf: PdfDocument): Promise<string | undefined> {
   const { info } = await pdf.getMetadata();
   const title = "Title" in info && typeof info.Title === "string" ? info.Title.trim() : "";
-  return title === "" || /^untitled/i.test(title) ? undefined : title;
+  return title === "" || isNoTitle(title) ? undefined : title;
 }

@@ -27,10 +27,10 @@ export function unreadable(reason: string, cause?: unknown): AppError {
   return new AppError("source_unreadable", `The source cannot be read. ${reason}`, { cause });
 }
 
-/** A title for a text without one: its first line that is not blank, without Markdown's heading marks. */
+/** A title for a text without one: its first line that has a letter or number, without Markdown's heading marks. */
 export function firstLineOf(text: string): string | undefined {
   const lines = text.slice(0, 10_000).split(/[\n\r\u2028\u2029]/);
-  const line = lines.find((each) => each.trim() !== "")?.trim();
+  const line = (lines.find((each) => /[\p{L}\p{N}]/u.test(each)) ?? lines.find((each) => each.trim() !== ""))?.trim();
   return line?.replace(/^#{1,6}\s+/, "").slice(0, 120);
 }
 
@@ -60,15 +60,16 @@ export function collectSections() {
   };
 }
 
-/** Removes control characters, trailing blanks, and all but one of consecutive blank lines. */
+/** Ends lines by line feeds, also where a page or a vertical tab ends one; removes control characters, trailing blanks, and all but one of consecutive blank lines. */
 export function tidy(text: string): string {
   return text
-    .replace(/\r\n?/g, "\n")
+    .replace(lineEnds, "\n")
     .replace(controlCharacters, "")
     .replace(/(?<![^\S\n])[^\S\n]+\n/g, "\n") // matches only at the start of a run: else a long run takes quadratic time
     .replace(/\n{3,}/g, "\n\n")
     .trim();
 }
 
+const lineEnds = /\r\n?|[\v\f\u0085\u2028\u2029]/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern is to match them
 const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f\ufffe\uffff]/g;

@@ -2,41 +2,29 @@ import { firstLineOf, type ParsedDocument, tidy } from "./section.ts";
 
 const MAX_CONTROL_SHARE = 0.02; // more control characters than that, and the bytes are not text
 
-/**
- * Decodes text by its byte order mark, else by the declared `charset`, else as UTF-8 if it is valid, else as Windows-1252,
- * which accepts every byte.
- */
-export function decodeText(bytes: Uint8Array, charset?: string): string {
-  const marked = markedCharset(bytes);
-  if (marked) return new TextDecoder(marked).decode(bytes);
-  return tryDecode(bytes, charset) ?? tryDecode(bytes) ?? new TextDecoder("windows-1252").decode(bytes);
-}
+// biome-ignore-start lint/suspicious/noControlCharactersInRegex: these patterns are to match them
+const ANSI_CODES =
+  /(?:\x1b\[|\x9b)[0-?]{0,40}[ -/]{0,4}[@-~]|\x1b[\]PX^_][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|\x1b[ -/]{0,4}[0-~]/g;
+const OVERSTRUCK = /[^\n]\x08/g;
+const NULS = /\0+/g;
+const ANY_CODE = /[\0\x08\x1b\x9b]/;
+// biome-ignore-end lint/suspicious/noControlCharactersInRegex: these patterns are to match them
 
-function markedCharset(bytes: Uint8Array): string | undefined {
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return "utf-8";
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
-  return undefined;
-}
-
-function tryDecode(bytes: Uint8Array, label = "utf-8"): string | undefined {
-  try {
-    return new TextDecoder(label, { fatal: true }).decode(bytes, { stream: true }); // the last character may be cut
-  } catch (error) {
-    if (error instanceof TypeError || error instanceof RangeError) return undefined; // not valid in it, or no such charset
-    throw error;
-  }
+/** Takes what is meant for a terminal out of a text: colours, letters that are struck twice. NULs end a line. */
+export function withoutCodes(text: string): string {
+  if (!ANY_CODE.test(text)) return text;
+  return text.replace(ANSI_CODES, "").replace(OVERSTRUCK, "").replace(NULS, "\n");
 }
 
 /** Whether the decoded start of a file shows that its bytes are not text. */
 export function isBinary(head: string): boolean {
+  const text = head.replace(ANSI_CODES, "").replace(OVERSTRUCK, "").replace(NULS, "\0"); // a gap of a log is one
   let controls = 0;
-  for (let index = 0; index < head.length; index += 1) {
-    const code = head.charCodeAt(index);
-    if (code === 0) return true;
-    if (code < 32 && code !== 9 && code !== 10 && code !== 12 && code !== 13) controls += 1;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code < 9 || (code > 13 && code < 32)) controls += 1;
   }
-  return controls > head.length * MAX_CONTROL_SHARE;
+  return controls > text.length * MAX_CONTROL_SHARE;
 }
 
 /** Reads plain text as one section; its title is its first line. */
@@ -44,10 +32,4 @@ export function parseText(text: string): ParsedDocument {
   const body = tidy(text);
   const title = firstLineOf(body);
   return { type: "text", sections: [{ text: body }], ...(title ? { title } : {}) };
-}
-
-/** The charset that a page declares in its first kilobyte. */
-export function declaredCharset(bytes: Uint8Array): string | undefined {
-  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 1_024));
-  return /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head)?.[1];
 }

@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { defined } from "../../defined.ts";
-import { spentOf } from "../../runs.ts";
-import { commonFields, stepKind, template, textField } from "./step.ts";
+import { AppError } from "../../errors.ts";
+import type { ChatOutcome } from "../../gateway/chat/outcome.ts";
+import { makeUsageTracker } from "../../runs.ts";
+import { commonFields, type StepResult, stepKind, template, textField } from "./step.ts";
 
-/** Asks a model. */
+/** Asks a model. An answer that is not whole fails the step, unless it says that it takes that. */
 export const aiCompletion = stepKind({
   schema: z.strictObject({
     type: z.literal("ai_completion"),
@@ -13,23 +15,54 @@ export const aiCompletion = stepKind({
     systemPrompt: template.optional(),
     temperature: z.number().min(0).max(2).optional(),
     maxTokens: z.number().int().min(1).max(1_000_000).optional(),
+    allowIncomplete: z
+      .boolean()
+      .optional()
+      .describe("Go on with an answer that was cut, filtered, or broken off by its provider; default: the step fails"),
   }),
-  summary: "model, prompt, systemPrompt?, temperature?, maxTokens?",
+  summary: "model, prompt, systemPrompt?, temperature?, maxTokens?, allowIncomplete?",
   fields: ({ prompt, systemPrompt }) => [...textField("prompt", prompt), ...textField("systemPrompt", systemPrompt)],
   model: ({ model }) => model,
-  async run({ deps, run, step, fill, signal }) {
-    const { model, temperature, maxTokens } = step;
+  async run({ deps, run, step, fill, signal }): Promise<StepResult> {
+    const { model, temperature, maxTokens, allowIncomplete = false } = step;
     const { prompt, systemPrompt } = await fill();
-    const caller = { tenantId: run.tenantId, keyId: run.caller.keyId, surface: "workflows", signal };
-    const outcome = await deps.gateway.complete(caller, {
-      model,
-      messages: [{ role: "user", content: String(prompt) }],
-      ...defined({
-        systemPrompt: systemPrompt === undefined ? undefined : String(systemPrompt),
-        temperature,
-        maxTokens,
-      }),
-    });
-    return { output: outcome.text.toWellFormed(), spent: spentOf(outcome) };
+    const { limit, spent } = makeUsageTracker();
+    const caller = { tenantId: run.tenantId, keyId: run.caller.keyId, surface: "workflows", signal, limit };
+    try {
+      const outcome = await deps.gateway.complete(caller, {
+        model,
+        messages: [{ role: "user", content: String(prompt) }],
+        ...defined({
+          systemPrompt: systemPrompt === undefined ? undefined : String(systemPrompt),
+          temperature,
+          maxTokens,
+        }),
+      });
+      const { finishReason } = outcome;
+      const result = { output: outcome.text.toWellFormed(), spent: spent(), finishReason };
+      const isCut = finishReason === "length" || finishReason === "content_filter";
+      return isCut && !allowIncomplete ? { ...result, failure: toFailure(outcome) } : result;
+    } catch (error) {
+      const output = allowIncomplete ? textOf(error) : undefined;
+      if (output === undefined) throw error;
+      return { output, spent: spent(), finishReason: "error" };
+    }
   },
 });
+
+/** The error of an answer that is not whole. Another attempt would most likely end the same. */
+function toFailure({ finishReason, providerFinishReason, text }: ChatOutcome): AppError {
+  const why = finishReason === "content_filter" ? "was filtered by the model's provider" : "was cut";
+  const message = `The model's answer ${why} (${providerFinishReason ?? finishReason}). A step with allowIncomplete: true goes on with it.`;
+  const details = { finishReason, providerFinishReason, text: text.slice(0, MAX_SHOWN).toWellFormed() };
+  return new AppError("answer_incomplete", message, { details: defined(details) });
+}
+
+/** Longest text of an answer that its error shows, in characters. */
+const MAX_SHOWN = 20_000;
+
+/** What had been said of an answer that its provider could not finish. */
+function textOf(error: unknown): string | undefined {
+  const { text } = error instanceof AppError ? Object(error.details) : {};
+  return typeof text === "string" && text !== "" ? text : undefined;
+}

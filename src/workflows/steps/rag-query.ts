@@ -26,6 +26,8 @@ export const ragQuery = stepKind({
   }),
   summary: "query, topK?, documentIds?, collection?, expand?, rerank?",
   fields: ({ query }) => textField("query", query),
+  check: ({ collection: wanted }, { deps, tenantId, field }) =>
+    deps.rag.requireCollections({ tenantId }, { wanted, param: `${field}.collection` }),
   async run({ deps, run, step, place, fill, signal }) {
     const query = String((await fill()).query).trim();
     const invalid = (message: string) => invalidRequest(`${place.field}.query`, message);

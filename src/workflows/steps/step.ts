@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { AppError } from "../../errors.ts";
 import type { Spent } from "../../runs.ts";
 import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
 import type { WorkflowsDeps } from "../deps.ts";
@@ -15,7 +16,7 @@ export const commonFields = {
     .optional()
     .describe("The step's name in expressions; default: step_N, N being its place in the definition"),
   retry: z
-    .object({
+    .strictObject({
       attempts: z.number().int().min(1).max(10).describe("Attempts, the first one included"),
       backoffMs: z
         .number()
@@ -42,8 +43,17 @@ export type StepWork<S> = {
   signal: AbortSignal;
 };
 
-/** `startedAt`: when the step began, where that was at an earlier attempt. */
-export type StepResult = { output: unknown; spent?: Spent; startedAt?: Date };
+/**
+ * `startedAt`: when the step began, where that was at an earlier attempt. `finishReason`: how a model's answer ended.
+ * `failure`: the step has failed for good, although it has an output.
+ */
+export type StepResult = {
+  output: unknown;
+  spent?: Spent;
+  startedAt?: Date;
+  finishReason?: string;
+  failure?: AppError;
+};
 
 /** What a step's output means for the run: an early end, or the branch to walk through. */
 export type StepEffect = { end?: "rejected" | "expired"; branch?: string };
@@ -60,7 +70,10 @@ export type StepKind<S> = {
   /** The model in its field `model`, which has to exist, and to be usable when a run is accepted. */
   model?(step: S): string;
   /** Checks what the schema cannot. @throws AppError whose `param` is below `field`. */
-  check?(step: S, at: { deps: Pick<WorkflowsDeps, "egress">; field: string }): void;
+  check?(
+    step: S,
+    at: { deps: Pick<WorkflowsDeps, "egress" | "rag">; tenantId: string; field: string },
+  ): Promise<void> | void;
   /** Attempts of a step that names no number; default 3. */
   attempts?: number;
   /** What a recorded output means for the run; default: nothing. */

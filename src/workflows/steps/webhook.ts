@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { commonFields, stepKind, textField } from "./step.ts";
+import { commonFields, stepKind } from "./step.ts";
 
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
@@ -17,7 +17,7 @@ export const webhook = stepKind({
   }),
   summary: "url, method, body?",
   fields: ({ url, body }) => [
-    ...textField("url", url),
+    { at: "url", value: url, kind: "url" },
     ...(body === undefined ? [] : [{ at: "body", value: body, kind: "value" as const }]),
   ],
   check({ url }, { deps, field }) {
@@ -27,7 +27,13 @@ export const webhook = stepKind({
   async run({ deps, run, step, place, fill, signal }) {
     const { url, body } = await fill();
     const id = `${run._id}:${place.path}`;
-    const delivery = { id, url: String(url), method: step.method, signal, ...(body === undefined ? {} : { body }) };
+    const delivery = {
+      id,
+      url: String(url).trim(),
+      method: step.method,
+      signal,
+      ...(body === undefined ? {} : { body }),
+    };
     return { output: await deps.webhooks.deliver(run.tenantId, delivery) };
   },
 });

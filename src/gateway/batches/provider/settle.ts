@@ -1,12 +1,14 @@
 import { defined } from "../../../defined.ts";
-import { AppError, type ErrorView, toErrorView } from "../../../errors.ts";
+import { AppError, type ErrorView, toErrorView, withoutText } from "../../../errors.ts";
 import type { BatchItemDocument } from "../../../store/batch-store.ts";
 import type { CompletionDocument } from "../../../store/completion-store.ts";
+import { withoutFence } from "../../chat/json-fence.ts";
 import { toChatResponse } from "../../chat/response.ts";
 import { findMismatch, MISMATCH } from "../../chat/response-format.ts";
 import { estimateUsage } from "../../count-tokens.ts";
 import { markReasoning } from "../../messages.ts";
 import { toMessage } from "../../messages-api/to-message.ts";
+import { countUsage } from "../../money/account.ts";
 import { addUsage, type BilledAttempts } from "../../money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../money/prices.ts";
 import { endUserOf } from "../../money/usage-increments.ts";
@@ -32,6 +34,9 @@ async function findItemMismatch({ gateway }: RunDeps, item: BatchItemDocument, r
   throw mismatch;
 }
 
+const unfenced = (item: BatchItemDocument, result: CompletionResult): CompletionResult =>
+  requestOf(item).responseFormat === undefined ? result : { ...result, text: withoutFence(result.text) };
+
 /**
  * Gives an item its end: the ledger's record first, then the job's, then the item's own, each of which can be written again
  * without a second effect. An item that expired goes back to wait, once. `failed`: its billed failed attempts.
@@ -54,6 +59,7 @@ export async function settleItem(
     });
     return settleItem(deps, item, { customId: item._id, error });
   }
+  if ("result" in outcome) outcome.result = unfenced(item, outcome.result);
   const result = "result" in outcome ? outcome.result : undefined;
   const failure = "error" in outcome ? outcome.error : result && (await findItemMismatch(deps, item, result));
   const error = failure && toErrorView(failure);
@@ -98,13 +104,14 @@ function toSpent(
   const model = gateway.catalogue.find(item.model);
   const messages = item.raw ? [{ role: "user" as const, content: item.raw.body }] : requestOf(item).messages;
   const asked = { messages, model };
-  const used = result && (result.usage ?? estimateUsage(asked, result.text, result.toolCalls));
-  const { isFlex: _, ...usage } = used ?? { inputTokens: 0, outputTokens: 0 }; // a batch has its own price
+  const estimate = () => estimateUsage(asked, result?.text ?? "", result?.toolCalls ?? []);
+  const counted = result && countUsage({ usage: result.usage, estimate });
+  const { isFlex: _, ...usage } = counted?.usage ?? { inputTokens: 0, outputTokens: 0 }; // a batch has its own price
   const nanoUsd = (model === undefined ? 0 : toNanoUsd(model, usage)) + (failed?.nanoUsd ?? 0);
   return {
     usage: failed ? addUsage(usage, failed.usage) : usage,
     costNanoUsd: Math.round(nanoUsd * BATCH_PRICE),
-    isCounted: result?.usage !== undefined && failed === undefined,
+    isCounted: counted?.isReported === true && failed === undefined,
   };
 }
 
@@ -146,7 +153,7 @@ function toRecord(item: BatchItemDocument, spent: Spent, result?: CompletionResu
     isBatched: true as const,
     outcome: error === undefined ? ("completed" as const) : ("failed" as const),
     finishReason: result?.finishReason,
-    error,
+    error: error && withoutText(error),
     inputTokens: spent.usage.inputTokens,
     outputTokens: spent.usage.outputTokens,
     usageSource: spent.isCounted ? ("provider" as const) : ("estimate" as const),

@@ -1,5 +1,4 @@
 import { defined } from "../../../defined.ts";
-import { invalidRequest } from "../../../errors.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
 import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../../messages.ts";
 
@@ -15,24 +14,23 @@ export type Block = { cache_control?: { type: "ephemeral" } } & (
 );
 
 /**
- * The blocks of a message ("Vision", "PDF support" and "Handle tool calls" of Anthropic's documentation); `place` is the
- * message's among all of them. Empty text is refused by the API, and an assistant that only called tools said nothing.
- * @throws AppError `invalid_request` for a tool call whose arguments are not a JSON object.
+ * The blocks of a message ("Vision", "PDF support" and "Handle tool calls" of Anthropic's documentation). Empty text is
+ * refused by the API, and an assistant that only called tools said nothing.
  */
-export function toBlocks(message: Exclude<Message, { role: "system" }>, place: number): Block[] {
+export function toBlocks(message: Exclude<Message, { role: "system" }>): Block[] {
   if (message.role === "user") return toContentBlocks(message.content);
   if (message.role === "tool") {
     const content = typeof message.content === "string" ? message.content : toContentBlocks(message.content);
-    return [{ type: "tool_result", tool_use_id: message.toolCallId, content }];
+    return [{ type: "tool_result", tool_use_id: toOwnId(message.toolCallId), content }];
   }
-  if (message.parts !== undefined) return message.parts.flatMap((part) => toAssistantBlock(part, place));
+  if (message.parts !== undefined) return message.parts.flatMap(toAssistantBlock);
   const text: Block[] = message.content === "" ? [] : [{ type: "text", text: message.content }];
-  return [...text, ...(message.toolCalls ?? []).map((call) => toToolUse(call, place))];
+  return [...text, ...(message.toolCalls ?? []).map(toToolUse)];
 }
 
-function toAssistantBlock(part: AssistantPart, place: number): Block[] {
+function toAssistantBlock(part: AssistantPart): Block[] {
   if (part.type === "reasoning") return [part.item];
-  if (part.type === "tool-call") return [toToolUse(part, place)];
+  if (part.type === "tool-call") return [toToolUse(part)];
   return part.text === "" ? [] : [{ type: "text", text: part.text }];
 }
 
@@ -53,12 +51,9 @@ function toSource(url: string): Source {
   return { type: "base64", media_type: type, data: url.slice(head.length) };
 }
 
-function toToolUse({ id, name, arguments: text }: ToolCall, place: number): Block {
-  const input = text.trim() === "" ? {} : tryParseJson(text);
-  if (typeof input === "object" && input !== null && !Array.isArray(input))
-    return { type: "tool_use", id, name, input };
-  throw invalidRequest(
-    `messages[${place}].tool_calls`,
-    `The arguments of the tool call ${name} are not a JSON object.`,
-  );
-}
+/** The arguments are JSON of an object: the gateway has seen to that. Ids of other providers may have signs that the API refuses. */
+const toToolUse = ({ id, name, arguments: text }: ToolCall): Block => {
+  return { type: "tool_use", id: toOwnId(id), name, input: Object(tryParseJson(text)) };
+};
+
+const toOwnId = (id: string) => id.replace(/[^\w-]/g, "_");

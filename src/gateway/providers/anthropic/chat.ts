@@ -1,11 +1,16 @@
-import type { ProvidedPart, ToolCall } from "../../messages.ts";
-import { type CompletionResult, type FinishReason, type Served, toServed, type Usage } from "../provider.ts";
-import { parseWire } from "../wire-errors.ts";
+import type { ProvidedPart } from "../../messages.ts";
+import { type Finish, finishOf, readFinish } from "../finish-reasons.ts";
+import { type CompletionResult, type Served, type ToolDefinition, toServed, type Usage } from "../provider.ts";
+import { readCalls } from "../tool-calls.ts";
+import { endedInError, parseWire } from "../wire-errors.ts";
 import { type WireMessage, type WireUsage, wireMessage } from "./wire-schemas.ts";
 
-/** Reads the answer of `POST /v1/messages`. @throws AppError `provider_failed` when it is not a message. */
-export function fromMessage(body: string, requestedModel: string): CompletionResult {
-  return toResult(parseWire(wireMessage, body, "is not a message"), requestedModel);
+/** Reads the answer of `POST /v1/messages`. @throws AppError `provider_failed` when it is not a message, or was not finished. */
+export function fromMessage(body: string, requestedModel: string, tools?: readonly ToolDefinition[]): CompletionResult {
+  const message = parseWire(wireMessage, body, "is not a message");
+  const result = toResult(message, requestedModel, tools);
+  if (readFinish(message.stop_reason) === "error") throw endedInError(result);
+  return result;
 }
 
 /** What a message that broke off or does not fit reports and says; undefined when it is none at all. */
@@ -20,57 +25,60 @@ export function readMessage(message: unknown): CompletionResult | undefined {
   return parsed.success ? toResult(parsed.data, "") : undefined;
 }
 
-function toResult({ content, stop_reason: stopReason, usage, model }: WireMessage, requestedModel: string) {
-  const result: CompletionResult = {
-    text: "",
-    toolCalls: [],
-    finishReason: toFinishReason(stopReason ?? undefined),
-    model: model ?? requestedModel,
-  };
+function toResult(
+  { id, content, stop_reason: stopReason, usage, model }: WireMessage,
+  requestedModel: string,
+  tools?: readonly ToolDefinition[],
+): CompletionResult {
+  const asked = content.flatMap((block) =>
+    block?.type === "tool_use" ? [{ id: block.id, name: block.name, arguments: block.input }] : [],
+  );
+  const ended = toFinish(stopReason, asked.length > 0);
+  const toolCalls = readCalls(asked, { isCut: false, ...(tools ? { tools } : {}) });
+  let text = "";
   let reasoning = "";
-  const parts: ProvidedPart[] = [];
-  for (const block of content) {
-    if (block?.type === "text") {
-      result.text += block.text;
-      parts.push({ type: "text", text: block.text });
-    } else if (block?.type === "tool_use") {
-      const call: ToolCall = { id: block.id, name: block.name, arguments: JSON.stringify(block.input ?? {}) };
-      result.toolCalls.push(call);
-      parts.push({ type: "tool-call", ...call });
-    } else if (block !== undefined) {
-      if (block.type === "thinking") reasoning += block.thinking;
-      parts.push({ type: "reasoning", item: block });
+  let place = 0;
+  const parts = content.flatMap((block): ProvidedPart[] => {
+    if (block === undefined) return [];
+    if (block.type === "text") {
+      text += block.text;
+      return [{ type: "text", text: block.text }];
     }
-  }
-  if (parts.some(({ type }) => type === "reasoning")) result.parts = parts;
-  if (reasoning !== "") result.reasoning = reasoning; // empty where the text is withheld
-  if (usage) result.usage = toUsage(usage);
-  return result;
+    if (block.type === "tool_use") {
+      const call = toolCalls[place++];
+      return call ? [{ type: "tool-call", ...call }] : [];
+    }
+    if (block.type === "thinking") reasoning += block.thinking;
+    return [{ type: "reasoning", item: block }];
+  });
+  return {
+    text,
+    toolCalls,
+    ...ended,
+    model: model ?? requestedModel,
+    ...(id ? { responseId: id } : {}),
+    ...(parts.some(({ type }) => type === "reasoning") ? { parts } : {}),
+    ...(reasoning === "" ? {} : { reasoning }), // empty where the text is withheld
+    ...(usage ? { usage: toUsage(usage) } : {}),
+  };
 }
 
 /** Anthropic counts what it read from and wrote to its prompt cache apart from `input_tokens`; ours is the whole prompt. */
 export function toUsage(usage: WireUsage): Usage {
   const cachedTokens = usage.cache_read_input_tokens ?? 0;
-  const cacheWriteTokens = usage.cache_creation_input_tokens ?? 0;
+  const hourWriteTokens = usage.cache_creation?.ephemeral_1h_input_tokens ?? 0;
+  const cacheWriteTokens = Math.max(usage.cache_creation_input_tokens ?? 0, hourWriteTokens);
   return {
     inputTokens: (usage.input_tokens ?? 0) + cachedTokens + cacheWriteTokens,
     outputTokens: usage.output_tokens ?? 0,
     ...(cachedTokens > 0 ? { cachedTokens } : {}),
     ...(cacheWriteTokens > 0 ? { cacheWriteTokens } : {}),
+    ...(hourWriteTokens > 0 ? { hourWriteTokens } : {}),
   };
 }
 
-const finishReasons: Record<string, FinishReason> = {
-  end_turn: "stop",
-  stop_sequence: "stop",
-  pause_turn: "stop",
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
-  tool_use: "tool_calls",
-  refusal: "content_filter",
-};
-
-/** `stop_reason` in our terms ("Stop reasons" in Anthropic's documentation); unknown ones count as `stop`. */
-export function toFinishReason(stopReason: string | undefined): FinishReason {
-  return finishReasons[stopReason ?? "end_turn"] ?? "stop";
+/** `stop_reason` in our terms ("Stop reasons" in Anthropic's documentation). An answer that its provider could not finish has failed. */
+function toFinish(stopReason: string | null | undefined, hasToolCalls: boolean): Finish {
+  const finish = readFinish(stopReason, hasToolCalls);
+  return finishOf(finish === "error" ? undefined : finish, hasToolCalls);
 }

@@ -1,10 +1,14 @@
+import { defined } from "../../../defined.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
 import { streamCut } from "../../resilience/transport-errors.ts";
-import { makeEvents } from "../event-stream.ts";
+import { makeEvents, makeWholeBody } from "../event-stream.ts";
 import type { CallContext, Forwarding, RawAnswer, RawEvents, RawRequest } from "../provider.ts";
+import { readReported } from "../reported-errors.ts";
 import type { makeWireClient } from "../wire-client.ts";
+import { fromReportedError, malformed } from "../wire-errors.ts";
 import { measureMessage, readMessage } from "./chat.ts";
 import { makeMessageReader } from "./stream.ts";
+import { toMessageStream } from "./whole-stream.ts";
 
 type Client = Pick<ReturnType<typeof makeWireClient>, "sendRaw" | "openRaw">;
 
@@ -13,6 +17,7 @@ export function makeForwarding(client: Client): Forwarding {
   return {
     async send(request, context) {
       const body = await client.sendRaw(request, context, measureMessage);
+      if (readReported(tryParseJson(body)) !== undefined) requireMessage(body); // throws what it reports
       return { body, ...toAbout(body) };
     },
     stream: (request, context) => streamRaw(client, request, context),
@@ -22,14 +27,15 @@ export function makeForwarding(client: Client): Forwarding {
 function toAbout(body: string): Omit<RawAnswer, "body"> {
   const result = readMessage(tryParseJson(body));
   if (result === undefined) return { text: "" };
-  const { text, finishReason, usage } = result;
-  return { text, finishReason, ...(usage ? { usage } : {}) };
+  const { text, finishReason, usage, responseId, model } = result;
+  return { text, ...defined({ finishReason, usage, responseId, model }) };
 }
 
 /** Gives on whole events alone, so that a stream that breaks off can still end with an event. */
 async function* streamRaw(client: Client, request: RawRequest, context: CallContext): AsyncGenerator<RawEvents> {
   const reader = makeMessageReader();
   const events = makeEvents(reader);
+  const whole = makeWholeBody();
   let isGivenUp = false;
   let hasYielded = false;
   let rest: Buffer = Buffer.alloc(0);
@@ -38,6 +44,7 @@ async function* streamRaw(client: Client, request: RawRequest, context: CallCont
       isGivenUp = true;
     });
     for await (const chunk of stream.chunks) {
+      if (whole.take(chunk)) continue;
       const parts = events.feed(chunk);
       if (reader.isDone()) stream.finish();
       rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
@@ -59,8 +66,23 @@ async function* streamRaw(client: Client, request: RawRequest, context: CallCont
       context.onCharged?.(promptUsage === undefined ? {} : { promptUsage });
     }
   }
+  const body = whole.text();
+  if (body !== undefined) {
+    const bytes = Buffer.from(toMessageStream(requireMessage(body)));
+    yield { bytes, parts: events.feed(bytes) };
+    return;
+  }
   if (!reader.isWhole()) throw streamCut();
   if (rest.length > 0) yield { bytes: rest, parts: [] };
+}
+
+/** The message of a body. @throws AppError what it reports in the place of one, or `provider_failed`. */
+function requireMessage(body: string): Record<string, unknown> {
+  const parsed = tryParseJson(body);
+  if (readMessage(parsed) !== undefined) return Object(parsed);
+  throw readReported(parsed) === undefined
+    ? malformed("an answer that is not a message")
+    : fromReportedError(Object(parsed).error ?? parsed);
 }
 
 /** Where the last whole event of these bytes ends. */

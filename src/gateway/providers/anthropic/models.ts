@@ -1,4 +1,5 @@
-import { type ProviderModel, toModels } from "../model.ts";
+import { defined } from "../../../defined.ts";
+import { type ModelPrice, type ProviderModel, toModels } from "../model.ts";
 import { DEFAULT_MAX_TOKENS } from "./request.ts";
 
 const pricing = "https://platform.claude.com/docs/en/about-claude/pricing";
@@ -37,7 +38,7 @@ const claude = {
 } as const satisfies Partial<ProviderModel>;
 
 /** Each row names the source of its price. The price of a cache write is that of the default cache, which lives for five minutes. */
-export const anthropicModels: readonly ProviderModel[] = toModels(() => claude, {
+const models = toModels(() => claude, {
   "claude-fable-5-1": ["Claude Fable 5.1", "reasoning", [10, 50, 0.25, 12.5], pricing, { features, ...THINKS_ALWAYS }],
   "claude-fable-5": ["Claude Fable 5", "reasoning", [10, 50, 1, 12.5], pricing, THINKS_ALWAYS],
   "claude-opus-5-5": [
@@ -88,3 +89,10 @@ export const anthropicModels: readonly ProviderModel[] = toModels(() => claude, 
     { aliases: ["claude-haiku-4-5"], ...SMALL, efforts: EFFORTS_OF_4_5 },
   ],
 });
+
+/** What is kept for an hour costs twice the input ("Prompt caching", 1-hour cache). */
+const withHourWrite = <P extends ModelPrice>(price: P): P => ({ ...price, hourWrite: 2 * price.input });
+
+export const anthropicModels: readonly ProviderModel[] = models.map(({ price, longPrompt, ...model }) =>
+  defined({ ...model, price: withHourWrite(price), longPrompt: longPrompt && withHourWrite(longPrompt) }),
+);

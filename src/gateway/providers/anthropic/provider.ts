@@ -1,5 +1,5 @@
 import type { Connection } from "../../resilience/transport.ts";
-import type { KeyedProvider, Provider, ToHeaders } from "../provider.ts";
+import type { CompletionRequest, KeyedProvider, Provider, ToHeaders } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { makeAnthropicBatches } from "./batches.ts";
 import { fromMessage, measureMessage } from "./chat.ts";
@@ -38,15 +38,19 @@ const toHeaders: ToHeaders = (key) => ({
 /** A server of the Messages API; its `baseUrl` is as Anthropic's clients take it, the part before `/v1/messages`. */
 export function openMessages(connection: Connection): Provider {
   const client = makeWireClient({ ...connection, toHeaders });
+  const readOf =
+    ({ model, tools }: CompletionRequest) =>
+    (body: string) =>
+      fromMessage(body, model, tools);
   return {
     complete: (request, context) => {
-      const read = (body: string) => fromMessage(body, request.model);
       const body = JSON.stringify(toMessagesParams(request, willRepeat(request)));
-      return client.send(MESSAGES, body, context, { read, measure: measureMessage, isSlow: true });
+      return client.send(MESSAGES, body, context, { read: readOf(request), measure: measureMessage, isSlow: true });
     },
     stream: (request, context) => {
       const body = JSON.stringify({ ...toMessagesParams(request, willRepeat(request)), stream: true });
-      return client.stream(MESSAGES, body, context, makeMessageReader());
+      const reader = { ...makeMessageReader(request.tools), readWhole: readOf(request) };
+      return client.stream(MESSAGES, body, context, reader);
     },
     forward: makeForwarding(client),
     close: () => client.close(),

@@ -14,7 +14,6 @@ type Turn = { role: "user" | "assistant"; content: Block[] };
  * The parameters of `POST /v1/messages`: system messages become `system`, tool results become blocks of the user's turn,
  * and messages of one side that follow each other become one turn, so that the results of parallel calls stay together. With
  * `isRepeated` the ends of instructions and conversation are marked for the prompt cache.
- * @throws AppError `invalid_request` for a tool call in the conversation whose arguments are not a JSON object.
  */
 export function toMessagesParams(request: CompletionRequest, isRepeated = false): Record<string, unknown> {
   const system = request.messages.flatMap((message) => (message.role === "system" ? [message.content] : []));
@@ -50,10 +49,10 @@ export function toMessagesParams(request: CompletionRequest, isRepeated = false)
 
 function toTurns(messages: readonly Message[]): Turn[] {
   const turns: Turn[] = [];
-  for (const [place, message] of messages.entries()) {
+  for (const message of messages) {
     if (message.role === "system") continue;
     const role = message.role === "assistant" ? "assistant" : "user";
-    const blocks = toBlocks(message, place);
+    const blocks = toBlocks(message);
     const last = turns.at(-1);
     if (last?.role === role) last.content.push(...blocks);
     else if (blocks.length > 0) turns.push({ role, content: blocks });

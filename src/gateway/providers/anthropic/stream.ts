@@ -1,22 +1,27 @@
-import { type EventReader, parseEvent } from "../event-stream.ts";
-import type { StreamPart } from "../provider.ts";
-import { fromStreamError } from "../wire-errors.ts";
-import { toFinishReason, toUsage } from "./chat.ts";
+import { type EventReader, parseEvent, readNames } from "../event-stream.ts";
+import { type Finish, finishOf, readFinish } from "../finish-reasons.ts";
+import type { AnswerNames, StreamPart, ToolDefinition } from "../provider.ts";
+import { makeCallReader } from "../tool-calls.ts";
+import { endedInError, fromReportedError } from "../wire-errors.ts";
+import { toUsage } from "./chat.ts";
 import type { WireEvent, WireUsage } from "./wire-schemas.ts";
 
-/** A tool call whose arguments are arriving: its place among the calls, and whether any came. */
-type OpenCall = { index: number; hasArguments: boolean; input: unknown };
-
-/** Reads the events of a streamed message. It is whole when `message_delta` had the stop reason. */
-export function makeMessageReader(): EventReader {
-  const calls = new Map<number, OpenCall>();
+/** Reads the events of a streamed message. It is whole when `message_delta` had the stop reason. `tools`: those of the request. */
+export function makeMessageReader(tools?: readonly ToolDefinition[]): EventReader {
+  const calls = makeCallReader(tools);
+  /** What calls have at their start already, by their places. */
+  const inputs = new Map<number, unknown>();
   const reasoning = makeReasoningReader();
-  let callCount = 0;
-  let stopReason: string | undefined;
+  let finish: Finish | undefined;
+  let names: AnswerNames = {};
   let isDone = false;
   let usage: WireUsage = {};
   let hasPromptUsage = false;
-  const end = (): StreamPart[] => [{ type: "end", finishReason: toFinishReason(stopReason) }];
+  const end = (): StreamPart[] => {
+    const parts: StreamPart[] = [];
+    calls.endAll(parts, finish?.finishReason === "length");
+    return [...parts, { type: "end", ...finishOf(finish, calls.count() > 0), ...names }];
+  };
   /** The prompt's usage comes with the first content: alone it would make a stream that has not begun look begun. */
   const addPromptUsage = (parts: StreamPart[]) => {
     const promptUsage = toPromptUsage(usage);
@@ -29,40 +34,39 @@ export function makeMessageReader(): EventReader {
     if (block?.type === "text" && block.text) parts.push({ type: "text-delta", text: block.text });
     if (block?.type === "thinking" || block?.type === "redacted_thinking") reasoning.begin(block, parts);
     if (block?.type !== "tool_use") return;
-    const call = { index: callCount++, hasArguments: false, input: block.input };
-    calls.set(event.index ?? call.index, call);
-    parts.push(toCallStart(call.index, block));
+    const slot = event.index ?? calls.count();
+    inputs.set(slot, block.input);
+    calls.begin(slot, { id: block.id, name: block.name }, parts);
   };
   const readBlockDelta = ({ index, delta }: WireEvent, parts: StreamPart[]) => {
     if (delta?.type === "text_delta" && delta.text) parts.push({ type: "text-delta", text: delta.text });
     else if (delta?.type === "thinking_delta" || delta?.type === "signature_delta") reasoning.add(delta, parts);
-    else if (delta?.type === "input_json_delta" && delta.partial_json) {
-      const call = calls.get(index ?? 0);
-      if (call === undefined) return;
-      call.hasArguments = true;
-      parts.push({ type: "tool-call-delta", index: call.index, argumentsDelta: delta.partial_json });
-    }
+    else if (delta?.type === "input_json_delta" && delta.partial_json) calls.add(index ?? 0, delta.partial_json, parts);
   };
   /** A call without arguments sends none, or its whole input at the block's start. */
-  const readBlockStop = ({ index }: WireEvent, parts: StreamPart[]) => {
+  const readBlockStop = ({ index = 0 }: WireEvent, parts: StreamPart[]) => {
     reasoning.end(parts);
-    const call = calls.get(index ?? 0);
-    if (call === undefined || call.hasArguments) return;
-    call.hasArguments = true;
-    parts.push({ type: "tool-call-delta", index: call.index, argumentsDelta: JSON.stringify(call.input ?? {}) });
+    calls.end(index, inputs.get(index), parts);
+  };
+  const readEnd = (reason: unknown) => {
+    const ended = readFinish(reason, calls.count() > 0);
+    if (ended === "error") throw endedInError({});
+    finish = ended ?? finish;
   };
   return {
-    read: (data, parts) => {
+    read: (data, parts, name) => {
       const event: WireEvent = parseEvent(data); // the shape is checked field by field
-      if (event.type === "error" || event.error) throw fromStreamError(event.error);
-      if (event.type === "message_start") usage = { ...event.message?.usage };
-      else if (event.type === "message_delta") {
+      if (event.type === "error" || name === "error" || event.error) throw fromReportedError(event.error ?? event);
+      if (event.type === "message_start") {
+        usage = { ...event.message?.usage };
+        names = readNames(event.message ?? {});
+      } else if (event.type === "message_delta") {
         usage = { ...usage, ...withoutNulls(event.usage) };
         if (typeof usage.output_tokens === "number" && typeof usage.input_tokens === "number")
           parts.push({ type: "usage", usage: toUsage(usage) });
-        stopReason = event.delta?.stop_reason ?? stopReason;
+        readEnd(event.delta?.stop_reason);
       } else if (event.type === "message_stop") {
-        if (stopReason === undefined) return;
+        if (finish === undefined) return;
         isDone = true;
         parts.push(...end());
       } else {
@@ -73,7 +77,7 @@ export function makeMessageReader(): EventReader {
         if (parts.length > before) addPromptUsage(parts);
       }
     },
-    isWhole: () => stopReason !== undefined,
+    isWhole: () => finish !== undefined,
     isDone: () => isDone,
     promptUsage: () => toPromptUsage(usage),
     end,
@@ -107,16 +111,6 @@ function makeReasoningReader() {
   };
 }
 
-function toCallStart(index: number, { id, name }: NonNullable<WireEvent["content_block"]>): StreamPart {
-  return {
-    type: "tool-call-delta",
-    index,
-    ...(typeof id === "string" ? { id } : {}),
-    ...(typeof name === "string" ? { name } : {}),
-    argumentsDelta: "",
-  };
-}
-
 /** What the start of a message reports of its prompt. */
 function toPromptUsage(usage: WireUsage) {
   return typeof usage.input_tokens === "number" ? toUsage({ ...usage, output_tokens: 0 }) : undefined;
@@ -124,5 +118,5 @@ function toPromptUsage(usage: WireUsage) {
 
 /** The end of a stream may repeat the prompt's numbers or leave them null; null says nothing. */
 function withoutNulls(usage: WireUsage | null | undefined): WireUsage {
-  return Object.fromEntries(Object.entries(usage ?? {}).filter(([, value]) => typeof value === "number"));
+  return Object.fromEntries(Object.entries(usage ?? {}).filter(([, value]) => value !== null && value !== undefined));
 }

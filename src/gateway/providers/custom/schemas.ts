@@ -13,7 +13,7 @@ const MAX_TOKENS = 100_000_000;
 const usd = z.number().min(0).max(10_000);
 const tokens = z.number().int().min(1).max(MAX_TOKENS);
 
-const customModelSchema = z.object({
+const customModelSchema = z.strictObject({
   id: z
     .string()
     .min(1)
@@ -45,7 +45,7 @@ const customModelSchema = z.object({
 /** Whether a custom provider may have a name, which no provider of the platform has. */
 export const isCustomName = (name: string) => /^[a-z0-9-]{1,40}$/.test(name) && isCustom(name);
 
-const settingsSchema = z.object({
+const settingsSchema = z.strictObject({
   baseUrl: z
     .string()
     .min(1)

@@ -1,6 +1,6 @@
 import type { Connection } from "../../resilience/transport.ts";
 import { bearer } from "../openai-wire/provider.ts";
-import type { Provider } from "../provider.ts";
+import type { CompletionRequest, Provider } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { toWireRequest } from "./request.ts";
 import { fromResponse, measureResponse } from "./response.ts";
@@ -13,16 +13,19 @@ export function makeResponsesProvider(
   connection: Connection,
 ): Required<Pick<Provider, "complete" | "stream" | "close">> {
   const client = makeWireClient({ ...connection, toHeaders: bearer });
+  const readOf =
+    ({ model, tools }: CompletionRequest) =>
+    (body: string) =>
+      fromResponse(body, model, tools);
   return {
     complete: (request, context) => {
-      const reader = {
-        read: (body: string) => fromResponse(body, request.model),
-        measure: measureResponse,
-        isSlow: true,
-      };
+      const reader = { read: readOf(request), measure: measureResponse, isSlow: true };
       return client.send(RESPONSES, toWireRequest(request, false), context, reader);
     },
-    stream: (request, context) => client.stream(RESPONSES, toWireRequest(request, true), context, makeResponseReader()),
+    stream: (request, context) => {
+      const reader = { ...makeResponseReader(request.tools), readWhole: readOf(request) };
+      return client.stream(RESPONSES, toWireRequest(request, true), context, reader);
+    },
     close: () => client.close(),
   };
 }

@@ -1,30 +1,34 @@
 import { defined } from "../../../defined.ts";
-import type { AppError } from "../../../errors.ts";
 import type { ProvidedPart, ToolCall } from "../../messages.ts";
-import {
-  type CompletionResult,
-  countReasoning,
-  type FinishReason,
-  type Served,
-  toServed,
-  type Usage,
-} from "../provider.ts";
-import { fromStreamError, fromWireError, parseWire } from "../wire-errors.ts";
+import { type Finish, readFinish } from "../finish-reasons.ts";
+import { type CompletionResult, type Served, type ToolDefinition, toServed, type Usage } from "../provider.ts";
+import { readCalls, type WireCall } from "../tool-calls.ts";
+import { toTokens } from "../usage.ts";
+import { endedInError, fromReportedError, parseWire } from "../wire-errors.ts";
 import {
   type EndedResponse,
   reasoningTexts,
   startedResponse,
-  type WireFailure,
   type WireResponse,
   type WireUsage,
   wireResponse,
 } from "./schemas.ts";
 
-/** Reads the answer of `POST /responses`. @throws AppError `provider_failed` when it is not one, and as `toFailure`. */
-export function fromResponse(body: string, requestedModel: string): CompletionResult {
+/**
+ * Reads the answer of `POST /responses`.
+ * @throws AppError `provider_failed` when it is not one or has failed; that of the status which a failed one names.
+ */
+export function fromResponse(
+  body: string,
+  requestedModel: string,
+  tools?: readonly ToolDefinition[],
+): CompletionResult {
   const response = parseWire(wireResponse, body, "is not a response");
-  if (response.status === "failed") throw toFailure(response.error);
-  return toResult(response, requestedModel);
+  const result = toResult(response, requestedModel, tools);
+  const finish = toFinish(response, result.toolCalls.length > 0);
+  if (finish !== "error") return result;
+  if (result.text === "" && response.error) throw fromReportedError(response.error);
+  throw endedInError(result, response.error);
 }
 
 /**
@@ -37,34 +41,44 @@ export function measureResponse(begun: unknown): Served | undefined {
   return toServed(toResult(data, ""));
 }
 
-function toResult(response: WireResponse, requestedModel: string): CompletionResult {
-  const parts: ProvidedPart[] = [];
-  let text = "";
-  const reasoning: string[] = [];
-  const toolCalls: ToolCall[] = [];
-  for (const item of response.output) {
-    if (item?.type === "message") {
-      const said = item.content.map((part) => (part?.type === "refusal" ? part.refusal : (part?.text ?? ""))).join("");
-      text += said;
-      if (said !== "") parts.push({ type: "text", text: said });
-    } else if (item?.type === "function_call") {
-      const call = { id: item.call_id, name: item.name, arguments: item.arguments };
-      toolCalls.push(call);
-      parts.push({ type: "tool-call", ...call });
-    } else if (item?.type === "reasoning") {
-      const { texts, canReturn } = readReasoning(item.item);
-      reasoning.push(...texts);
-      if (canReturn) parts.push(item);
-    }
-  }
+function toResult(response: WireResponse, requestedModel: string, tools?: readonly ToolDefinition[]): CompletionResult {
+  const said = response.output.flatMap((item) => (item?.type === "message" ? item.content.map(toText) : []));
+  const thoughts = response.output.flatMap((item) =>
+    item?.type === "reasoning" ? readReasoning(item.item).texts : [],
+  );
+  const asked = response.output.flatMap((item): WireCall[] =>
+    item?.type === "function_call" ? [{ id: item.call_id ?? item.id, name: item.name, arguments: item.arguments }] : [],
+  );
+  const finish = toFinish(response, asked.length > 0);
+  const ended: Finish = finish === "error" ? { finishReason: "stop" } : finish;
+  const toolCalls = readCalls(asked, defined({ isCut: ended.finishReason === "length", tools }));
+  const parts = toParts(response.output, toolCalls);
   return defined({
-    text,
-    reasoning: reasoning.join("\n\n") || undefined,
+    text: said.join(""),
+    reasoning: thoughts.join("\n\n") || undefined,
     toolCalls,
     parts: parts.some(({ type }) => type === "reasoning") ? parts : undefined,
-    finishReason: toFinishReason(response, toolCalls.length > 0),
+    ...ended,
     usage: response.usage ? toUsage(response.usage, response.service_tier) : undefined,
+    responseId: response.id || undefined,
     model: response.model ?? requestedModel,
+  });
+}
+
+type Said = { type: "output_text"; text: string } | { type: "refusal"; refusal: string } | undefined;
+const toText = (part: Said) => (part?.type === "refusal" ? part.refusal : (part?.text ?? ""));
+
+/** The output in its order; its calls are read already. */
+function toParts(output: WireResponse["output"], toolCalls: readonly ToolCall[]): ProvidedPart[] {
+  let place = 0;
+  return output.flatMap((item): ProvidedPart[] => {
+    if (item?.type === "message") {
+      const text = item.content.map(toText).join("");
+      return text === "" ? [] : [{ type: "text", text }];
+    }
+    if (item?.type === "reasoning") return readReasoning(item.item).canReturn ? [item] : [];
+    const call = item?.type === "function_call" ? toolCalls[place++] : undefined;
+    return call ? [{ type: "tool-call", ...call }] : [];
   });
 }
 
@@ -80,42 +94,22 @@ export function readReasoning(item: Record<string, unknown>): { texts: string[];
   };
 }
 
-/** The status of a response in our terms ("The response object", `incomplete_details`). */
-export function toFinishReason(
-  { status, incomplete_details: details }: EndedResponse,
+/** The status of a response in our terms ("The response object", `incomplete_details`); `error` for one that has failed. */
+export function toFinish(
+  { status, incomplete_details: details }: Partial<EndedResponse>,
   hasToolCalls: boolean,
-): FinishReason {
-  if (status === "incomplete") return details?.reason === "content_filter" ? "content_filter" : "length";
-  return hasToolCalls ? "tool_calls" : "stop";
+): Finish | "error" {
+  const reason = status === "incomplete" ? (details?.reason ?? "length") : (status ?? "completed");
+  return readFinish(reason, hasToolCalls) ?? { finishReason: "length", providerFinishReason: reason };
 }
 
 export function toUsage(usage: WireUsage, tier?: string | null): Usage {
-  const { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens } = usage.input_tokens_details ?? {};
-  const outputTokens = usage.output_tokens ?? 0;
-  return {
-    inputTokens: usage.input_tokens,
-    outputTokens,
-    ...countReasoning(usage.output_tokens_details?.reasoning_tokens, outputTokens),
-    ...(cachedTokens ? { cachedTokens } : {}),
-    ...(cacheWriteTokens ? { cacheWriteTokens } : {}),
-    ...(tier === "flex" ? { isFlex: true } : {}),
-  };
-}
-
-/** Codes of a failed response that have a status of their own elsewhere (API reference, `ResponseError`; "Error codes"). */
-const statuses: Record<string, number> = {
-  rate_limit_exceeded: 429,
-  insufficient_quota: 429,
-  invalid_prompt: 400,
-  bio_policy: 400,
-  context_length_exceeded: 400,
-  invalid_encrypted_content: 400,
-};
-
-/** The error of a response that failed after its status 200. What is wrong with a picture has many codes. */
-export function toFailure(failure: WireFailure | null | undefined): AppError {
-  const code = failure?.code ?? "";
-  const status = statuses[code] ?? (code.includes("image") ? 400 : undefined);
-  const error = failure ?? {};
-  return status === undefined ? fromStreamError(error) : fromWireError(status, {}, JSON.stringify({ error }));
+  return toTokens({
+    input: usage.input_tokens,
+    output: usage.output_tokens,
+    total: usage.total_tokens,
+    ofInput: usage.input_tokens_details,
+    ofOutput: usage.output_tokens_details,
+    tier,
+  });
 }

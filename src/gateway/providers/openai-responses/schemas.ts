@@ -1,16 +1,16 @@
 import { z } from "zod";
+import { inputDetails, outputDetails, tokens } from "../usage.ts";
 
 /**
  * What is read of OpenAI's Responses API (API reference, "The response object"). Output items and contents of kinds that are
  * not named here are passed over: they are of tools that are never asked for.
  */
 const usage = z.object({
-  input_tokens: z.number(),
-  output_tokens: z.number().nullish(),
-  input_tokens_details: z
-    .object({ cached_tokens: z.number().nullish(), cache_write_tokens: z.number().nullish() })
-    .nullish(),
-  output_tokens_details: z.object({ reasoning_tokens: z.number().nullish() }).nullish(),
+  input_tokens: tokens,
+  output_tokens: tokens.nullish(),
+  total_tokens: tokens.nullish(),
+  input_tokens_details: inputDetails,
+  output_tokens_details: outputDetails,
 });
 
 const otherThan = (known: readonly string[]) =>
@@ -29,9 +29,10 @@ const messageItem = z.object({
 
 const functionCallItem = z.object({
   type: z.literal("function_call"),
-  call_id: z.string(),
+  call_id: z.string().nullish(),
+  id: z.string().nullish(),
   name: z.string(),
-  arguments: z.string(),
+  arguments: z.unknown().optional(),
 });
 
 /** Kept as it came: an object schema would put its fields into another order. */
@@ -47,16 +48,15 @@ const outputItem = z.union([
   otherThan(["message", "function_call", "reasoning"]),
 ]);
 
-const failure = z.object({ code: z.string().nullish(), message: z.string().nullish() });
-
 export const wireResponse = z.object({
   status: z.string().nullish(),
   output: z.array(outputItem),
+  id: z.string().nullish().catch(undefined),
   model: z.string().nullish(),
-  usage: usage.nullish(),
+  usage: usage.nullish().catch(undefined),
   service_tier: z.string().nullish(),
   incomplete_details: z.object({ reason: z.string().nullish() }).nullish(),
-  error: failure.nullish(),
+  error: z.unknown().optional(),
 });
 export type WireResponse = z.infer<typeof wireResponse>;
 
@@ -77,7 +77,6 @@ export const reasoningTexts = z.object({
   encrypted_content: z.string().nullish(),
 });
 
-export type WireFailure = z.infer<typeof failure>;
 export type WireUsage = z.infer<typeof usage>;
 
 /** One event of a streamed response. It is checked by hand as it is read, because there is one for every token. */
@@ -88,5 +87,5 @@ export type WireEvent = {
   summary_index?: number;
   item?: Record<string, unknown>;
   response?: unknown;
-  error?: WireFailure | null;
-} & WireFailure;
+  error?: unknown;
+};

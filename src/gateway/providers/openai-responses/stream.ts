@@ -1,15 +1,22 @@
-import { type EventReader, parseEvent } from "../event-stream.ts";
-import type { StreamPart } from "../provider.ts";
-import { malformed } from "../wire-errors.ts";
-import { readReasoning, toFailure, toFinishReason, toUsage } from "./response.ts";
+import { type EventReader, parseEvent, readNames } from "../event-stream.ts";
+import type { StreamPart, ToolDefinition } from "../provider.ts";
+import { makeCallReader } from "../tool-calls.ts";
+import { endedInError, fromReportedError, malformed } from "../wire-errors.ts";
+import { readReasoning, toFinish, toUsage } from "./response.ts";
 import { type EndedResponse, endedResponse, type WireEvent } from "./schemas.ts";
 
-/** Reads the semantic events of a streamed response. Its last one repeats the response with its usage. */
-export function makeResponseReader(): EventReader {
-  const calls = makeCallReader();
+/** Reads the semantic events of a streamed response. Its last one repeats the response with its usage. `tools`: those of the request. */
+export function makeResponseReader(tools?: readonly ToolDefinition[]): EventReader {
+  const calls = makeCallReader(tools);
   let last: EndedResponse | undefined;
   let failed: EndedResponse | undefined;
-  const end = (): StreamPart[] => [{ type: "end", finishReason: toFinishReason(last ?? {}, calls.count() > 0) }];
+  const end = (): StreamPart[] => {
+    const finish = toFinish(last ?? {}, calls.count() > 0);
+    if (finish === "error") throw endedInError({}, last?.error);
+    const parts: StreamPart[] = [];
+    calls.endAll(parts, finish.finishReason === "length");
+    return [...parts, { type: "end", ...finish, ...readNames(last ?? {}) }];
+  };
   const readLast = (event: WireEvent, parts: StreamPart[]) => {
     const parsed = endedResponse.safeParse(event.response);
     if (!parsed.success) throw malformed("an event that holds no response", parsed.error);
@@ -18,7 +25,7 @@ export function makeResponseReader(): EventReader {
     parts.push(...end());
   };
   return {
-    read: (data, parts) => {
+    read: (data, parts, name) => {
       const event: WireEvent = parseEvent(data); // the shape is checked field by field
       switch (event.type) {
         case "response.output_text.delta":
@@ -33,16 +40,19 @@ export function makeResponseReader(): EventReader {
           if (event.summary_index) parts.push({ type: "reasoning-delta", text: "\n\n" });
           break;
         case "response.output_item.added":
-          calls.begin(event, parts);
+          if (event.item?.type === "function_call") {
+            const { call_id: callId, id, name } = event.item;
+            calls.begin(event.output_index ?? 0, { id: callId ?? id, name }, parts);
+          }
           break;
         case "response.function_call_arguments.delta":
-          calls.add(event.output_index, event.delta, parts);
+          calls.add(event.output_index ?? 0, event.delta, parts);
           break;
         case "response.output_item.done":
           // Only here is the encrypted reasoning whole.
           if (event.item?.type === "reasoning" && readReasoning(event.item).canReturn)
             parts.push({ type: "reasoning-item", item: event.item });
-          calls.end(event, parts);
+          if (event.item?.type === "function_call") calls.end(event.output_index ?? 0, event.item.arguments, parts);
           break;
         case "response.completed":
         case "response.incomplete":
@@ -50,9 +60,11 @@ export function makeResponseReader(): EventReader {
           break;
         case "response.failed":
           failed = endedResponse.safeParse(event.response).data;
-          throw toFailure(failed?.error);
+          throw fromReportedError(failed?.error ?? {});
         case "error":
-          throw toFailure(event.error ?? event);
+          throw fromReportedError(event.error ?? event);
+        default:
+          if (event.error || name === "error") throw fromReportedError(event.error ?? event);
       }
     },
     isWhole: () => last !== undefined,
@@ -60,37 +72,5 @@ export function makeResponseReader(): EventReader {
     /** A response that failed costs what it reports. */
     promptUsage: () => failed && toUsage(failed.usage ?? { input_tokens: 0 }),
     end,
-  };
-}
-
-/** Reads the tool calls of a response, whose events name them by their places among its items. */
-function makeCallReader() {
-  const calls = new Map<number, { index: number; hasArguments: boolean }>();
-  const add = (place = 0, text: unknown, parts: StreamPart[]) => {
-    const call = calls.get(place);
-    if (call === undefined || typeof text !== "string" || text === "") return;
-    call.hasArguments = true;
-    parts.push({ type: "tool-call-delta", index: call.index, argumentsDelta: text });
-  };
-  return {
-    count: () => calls.size,
-    begin({ item, output_index: place = 0 }: WireEvent, parts: StreamPart[]): void {
-      if (item?.type !== "function_call") return;
-      const index = calls.size;
-      calls.set(place, { index, hasArguments: false });
-      const { call_id: id, name } = item;
-      parts.push({
-        type: "tool-call-delta",
-        index,
-        ...(typeof id === "string" && { id }),
-        ...(typeof name === "string" && { name }),
-        argumentsDelta: "",
-      });
-    },
-    add,
-    /** Some servers send the arguments only with the whole item. */
-    end({ item, output_index: place = 0 }: WireEvent, parts: StreamPart[]): void {
-      if (calls.get(place)?.hasArguments === false) add(place, item?.arguments, parts);
-    },
   };
 }

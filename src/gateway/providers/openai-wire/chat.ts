@@ -1,25 +1,7 @@
 import { defined } from "../../../defined.ts";
 import { invalidRequest } from "../../../errors.ts";
-import {
-  type AssistantPart,
-  type Content,
-  type ContentPart,
-  type Message,
-  type ToolCall,
-  textOf,
-  toTurn,
-} from "../../messages.ts";
-import {
-  type CompletionRequest,
-  type CompletionResult,
-  countReasoning,
-  type FinishReason,
-  type Served,
-  toServed,
-  type Usage,
-} from "../provider.ts";
-import { parseWire } from "../wire-errors.ts";
-import { readReasoningDetails, type WireCompletion, type WireUsage, wireCompletion } from "./schemas.ts";
+import { type AssistantPart, type Content, type ContentPart, type Message, textOf } from "../../messages.ts";
+import type { CompletionRequest } from "../provider.ts";
 
 /** Where servers of this wire format differ. */
 export type WireDialect = {
@@ -118,69 +100,3 @@ function toWireToolChoice({ toolChoice: choice, allowedTools }: CompletionReques
 }
 
 const toWireFunction = (name: string) => ({ type: "function", function: { name } });
-
-/** Reads the answer of `POST /chat/completions`. @throws AppError `provider_failed` when it is not one. */
-export function fromWireChat(body: string, requestedModel: string): CompletionResult {
-  return toResult(parseWire(wireCompletion, body, "is not a chat completion"), requestedModel);
-}
-
-/** What a completion that broke off or does not fit reports and says; undefined when it is none at all. */
-export function measureWireChat(begun: unknown): Served | undefined {
-  const parsed = wireCompletion.safeParse(begun);
-  return parsed.success ? toServed(toResult(parsed.data, "")) : undefined;
-}
-
-function toResult(
-  { choices, usage: reported, model, service_tier: tier }: WireCompletion,
-  requestedModel: string,
-): CompletionResult {
-  const [{ message, finish_reason: finishReason }] = choices;
-  const toolCalls: ToolCall[] = (message.tool_calls ?? []).map((call, n) => ({
-    id: call.id ?? `call_${n}`,
-    ...call.function,
-  }));
-  const reasoning = message.reasoning_content ?? message.reasoning;
-  const text = message.content ?? message.refusal ?? "";
-  const items = readReasoningDetails(message.reasoning_details).map((item) => ({
-    index: item.index,
-    part: { type: "reasoning" as const, item },
-  }));
-  return defined({
-    text,
-    reasoning: reasoning || undefined,
-    toolCalls,
-    parts: items.length > 0 ? toTurn(text, toolCalls, items) : undefined,
-    finishReason: toFinishReason(finishReason ?? undefined, toolCalls.length > 0),
-    usage: fromWireUsage(reported, tier),
-    model: model ?? requestedModel,
-  });
-}
-
-const finishReasons: Record<string, FinishReason> = {
-  stop: "stop",
-  length: "length",
-  tool_calls: "tool_calls",
-  function_call: "tool_calls",
-  content_filter: "content_filter",
-};
-
-/** The finish reason of the wire in ours. Unknown ones count as `stop`; some servers say `stop` although they call tools. */
-export function toFinishReason(text: string | undefined, hasToolCalls: boolean): FinishReason {
-  const reason = finishReasons[text ?? "stop"] ?? "stop";
-  return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
-}
-
-/** The usage of the wire in ours; undefined when the server reported none. */
-export function fromWireUsage(usage: WireUsage | null | undefined, tier?: unknown): Usage | undefined {
-  if (typeof usage?.prompt_tokens !== "number") return undefined;
-  const { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens } = usage.prompt_tokens_details ?? {};
-  const outputTokens = Number(usage.completion_tokens ?? 0);
-  return {
-    inputTokens: usage.prompt_tokens,
-    outputTokens,
-    ...countReasoning(usage.completion_tokens_details?.reasoning_tokens, outputTokens),
-    ...(cachedTokens ? { cachedTokens } : {}),
-    ...(cacheWriteTokens ? { cacheWriteTokens } : {}),
-    ...(tier === "flex" ? { isFlex: true } : {}),
-  };
-}

@@ -1,7 +1,8 @@
 import type { Connection } from "../../resilience/transport.ts";
-import type { Provider, ToHeaders } from "../provider.ts";
+import type { CompletionRequest, Provider, ToHeaders } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
-import { fromWireChat, measureWireChat, toWireChat, type WireDialect } from "./chat.ts";
+import { toWireChat, type WireDialect } from "./chat.ts";
+import { fromWireChat, measureWireChat } from "./completion.ts";
 import { fromWireEmbeddings, measureWireEmbeddings, toWireEmbeddings } from "./embed.ts";
 import { fromWireRerank, measureWireRerank, toWireRerank } from "./rerank.ts";
 import { makeChunkReader } from "./stream.ts";
@@ -22,17 +23,19 @@ export function makeWireProvider(
 ): Required<Omit<Provider, "batches" | "embeddingBatches" | "forward">> {
   const { dialect, ...connection } = options;
   const client = makeWireClient({ ...connection, toHeaders: bearer });
+  const readerOf = ({ model, tools }: CompletionRequest) => ({
+    read: (body: string) => fromWireChat(body, model, tools),
+    measure: measureWireChat,
+    isSlow: true,
+  });
   return {
-    complete: (request, context) => {
-      const reader = {
-        read: (body: string) => fromWireChat(body, request.model),
-        measure: measureWireChat,
-        isSlow: true,
-      };
-      return client.send("/chat/completions", toWireChat(request, dialect, false), context, reader);
-    },
+    complete: (request, context) =>
+      client.send("/chat/completions", toWireChat(request, dialect, false), context, readerOf(request)),
     stream: (request, context) =>
-      client.stream("/chat/completions", toWireChat(request, dialect, true), context, makeChunkReader()),
+      client.stream("/chat/completions", toWireChat(request, dialect, true), context, {
+        ...makeChunkReader(request.tools),
+        readWhole: readerOf(request).read,
+      }),
     embed: (request, context) => {
       const reader = { read: (body: string) => fromWireEmbeddings(body, request), measure: measureWireEmbeddings };
       return client.send("/embeddings", toWireEmbeddings(request), context, reader);

@@ -1,24 +1,23 @@
 import { z } from "zod";
 import { type ReasoningDetail, reasoningDetailsSchema } from "../../message-schemas.ts";
+import type { WireCall } from "../tool-calls.ts";
+import { inputDetails, outputDetails, tokens } from "../usage.ts";
 
 /** What is read of OpenAI's wire format; what other servers leave out, or send as null, is allowed to be missing. */
-const usage = z.object({
-  prompt_tokens: z.number(),
-  completion_tokens: z.number().nullish(),
-  prompt_tokens_details: z
-    .object({ cached_tokens: z.number().nullish(), cache_write_tokens: z.number().nullish() })
-    .nullish(),
-  completion_tokens_details: z.object({ reasoning_tokens: z.number().nullish() }).nullish(),
+export const wireUsage = z.object({
+  prompt_tokens: tokens,
+  completion_tokens: tokens.nullish(),
+  total_tokens: tokens.nullish().catch(undefined),
+  prompt_tokens_details: inputDetails,
+  completion_tokens_details: outputDetails,
 });
 
-const toolCall = z.object({
-  id: z.string().nullish(),
-  function: z.object({ name: z.string(), arguments: z.string() }),
-});
+const called = z.object({ name: z.string(), arguments: z.unknown().optional() });
+const toolCall = z.object({ id: z.unknown().optional(), function: called });
 
 const choice = z.object({
   message: z.object({
-    content: z.string().nullish(),
+    content: z.union([z.string(), z.array(z.unknown()), z.record(z.string(), z.unknown())]).nullish(),
     refusal: z.string().nullish(),
     /** Name in vLLM, DeepSeek and others. */
     reasoning_content: z.string().nullish(),
@@ -26,15 +25,20 @@ const choice = z.object({
     reasoning: z.string().nullish(),
     reasoning_details: z.unknown().optional(),
     tool_calls: z.array(toolCall).nullish(),
+    /** The name before `tool_calls`. */
+    function_call: called.nullish(),
   }),
-  finish_reason: z.string().nullish(),
+  finish_reason: z.unknown().optional(),
+  error: z.unknown().optional(),
 });
 
 export const wireCompletion = z.object({
   choices: z.tuple([choice]).rest(choice),
+  id: z.string().nullish().catch(undefined),
   model: z.string().nullish(),
-  usage: usage.nullish(),
+  usage: z.unknown().optional(),
   service_tier: z.string().nullish(),
+  error: z.unknown().optional(),
 });
 
 export type WireCompletion = z.infer<typeof wireCompletion>;
@@ -52,26 +56,29 @@ export const startedEmbeddings = z.object({
   usage: z.object({ prompt_tokens: z.number() }).nullish().catch(undefined),
 });
 
-/** The usage of a completion; `cached_tokens` and `cache_write_tokens` are parts of the prompt's. */
-export type WireUsage = Partial<z.infer<typeof usage>>;
-
 /** One event of a streamed completion. It is checked by hand as it is read, because there is one for every token. */
 export type WireChunk = {
+  id?: unknown;
+  model?: unknown;
   choices?: {
     index?: number;
-    delta?: {
-      content?: string | null;
-      refusal?: string | null;
-      reasoning_content?: string | null;
-      reasoning?: string | null;
-      reasoning_details?: unknown;
-      tool_calls?: { index?: number; id?: string; function?: { name?: string; arguments?: string } }[] | null;
-    };
-    finish_reason?: string | null;
+    delta?: WireDelta | null;
+    finish_reason?: unknown;
+    error?: unknown;
   }[];
-  usage?: WireUsage | null;
+  usage?: unknown;
   service_tier?: unknown;
   error?: unknown;
+};
+
+export type WireDelta = {
+  content?: unknown;
+  refusal?: string | null;
+  reasoning_content?: string | null;
+  reasoning?: string | null;
+  reasoning_details?: unknown;
+  tool_calls?: { index?: unknown; id?: unknown; function?: WireCall | null }[] | null;
+  function_call?: WireCall | null;
 };
 
 /** The reasoning that is to come back, as this product gives it; what other servers name so has other forms. */

@@ -1,7 +1,10 @@
 import type { z } from "zod";
+import { nearestName } from "./near-names.ts";
 
 type RawIssue = Parameters<z.core.$ZodErrorMap>[0];
 
+/** Most unknown names of one object that are compared with those that are known. */
+const MAX_COMPARED = 3;
 /** Most values that a message lists. */
 const MAX_LISTED = 40;
 
@@ -40,12 +43,38 @@ export function toPlainWords(issue: RawIssue): string {
     case "invalid_format":
       return forms[issue.format] ?? "has the wrong form";
     case "unrecognized_keys":
-      return `must not have the ${issue.keys.length === 1 ? "field" : "fields"} ${issue.keys.slice(0, MAX_LISTED).join(", ")}`;
+      return toUnknownWords(issue.keys, fieldsOf(issue.inst));
     case "invalid_key":
       return "is not a name that is allowed here";
     default:
       return "is not valid";
   }
+}
+
+/** What is wrong with an object that has fields of these names, by the names that it may have. */
+export function toUnknownWords(names: readonly string[], known: readonly string[]): string {
+  const listed = (some: readonly string[], most: number) => [
+    ...some.slice(0, most),
+    ...(some.length > most ? ["…"] : []),
+  ];
+  const near = names.slice(0, MAX_COMPARED).flatMap((name) => nearestName(name, known) ?? []);
+  const meant = [...new Set(near.filter(({ isNear }) => isNear).map(({ name }) => name))];
+  const hint =
+    meant.length > 0 ? `; did you mean ${meant.join(", ")}?` : `; it may have ${listed(known, MAX_LISTED).join(", ")}`;
+  const fields = `must not have the ${names.length === 1 ? "field" : "fields"} ${listed(names, MAX_LISTED).join(", ")}`;
+  return known.length === 0 ? fields : `${fields}${hint}`;
+}
+
+/** The names that an object schema has. */
+function fieldsOf(schema: unknown): string[] {
+  const { shape } = Object(Object(Object(schema)._zod).def);
+  return Object.keys(Object(shape));
+}
+
+/** "messages is missing." for a problem that continues the field's name; "key: …" for one that is a sentence itself. */
+export function toSentence(param: string, problem: string): string {
+  const end = problem.endsWith("?") ? "" : ".";
+  return /^(is|must|has) /.test(problem) ? `${param} ${problem}${end}` : `${param}: ${problem}`;
 }
 
 /** Whether the field is absent: for a discriminated union, the field that discriminates. */

@@ -1,0 +1,39 @@
+import leven from "leven";
+
+/** Most letters that differ between two names of which one was meant for the other. */
+const MAX_DISTANCE = 2;
+/** Shorter names differ by two letters from much else. */
+const LONG_NAME = 6;
+/** Longer names are not compared. */
+const MAX_LENGTH = 64;
+
+/** A name without what people write differently: case, `_`, `-`, and the `s` of a plural. */
+const plain = (name: string) => name.toLowerCase().replace(/[_-]/g, "").replace(/s$/, "");
+
+/** Whether two names are one in different spellings, as `max_tokens` and `maxToken`. */
+export const isSameName = (name: string, other: string) => plain(name) === plain(other);
+
+/** Whether a name was probably meant for another one. */
+export function isNearName(name: string, other: string): boolean {
+  if (name.length > MAX_LENGTH) return false;
+  if (isSameName(name, other)) return true;
+  const [a, b] = [plain(name), plain(other)];
+  const most = Math.min(a.length, b.length) < LONG_NAME ? 1 : MAX_DISTANCE;
+  return leven(a, b, { maxDistance: most + 1 }) <= most;
+}
+
+/** Part of the letters of a name that another one may differ by to be near. */
+const NEAR = 0.5;
+
+/** The name of a list that is nearest to one, and whether it may have been meant; undefined for none to compare. */
+export function nearestName(name: string, known: readonly string[]): { name: string; isNear: boolean } | undefined {
+  if (name.length > MAX_LENGTH) return undefined;
+  const wanted = plain(name);
+  const distance = (other: string) => {
+    const one = plain(other);
+    const isPart = one.includes(wanted) || wanted.includes(one); // `limit` for `limitUsd`
+    return (leven(wanted, one) / Math.max(wanted.length, one.length, 1)) * (isPart ? 0.5 : 1);
+  };
+  const [nearest] = known.map((other) => ({ name: other, by: distance(other) })).sort((a, b) => a.by - b.by);
+  return nearest && { name: nearest.name, isNear: nearest.by <= NEAR };
+}

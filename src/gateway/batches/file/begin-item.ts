@@ -8,6 +8,7 @@ import { fromOpenAi } from "../../chat/openai.ts";
 import type { ChatRequest } from "../../chat/request.ts";
 import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../embed.ts";
 import { toForwarded } from "../../messages-api/forwarded.ts";
+import { refuseServerState } from "../../messages-api/server-state.ts";
 import { toChat } from "../../messages-api/to-chat.ts";
 import { unreadFields } from "../../messages-api/unread-fields.ts";
 import type { GatewayCaller } from "../../money/account.ts";
@@ -72,6 +73,7 @@ async function toMessagesChat(
     const raw = { ...sentWith, body: JSON.stringify(params) };
     return { chat: toForwarded(model, { ...Object(params), model: name }, raw), message: { ignored: [] } };
   }
+  refuseServerState(Object(params));
   const body = readBody(messagesEndpoint, params);
   if (body.stream === true) throw invalidRequest("stream", "stream: A batch does not stream.");
   const { request, ignored } = toChat(body);

@@ -164,7 +164,7 @@ export const messagesBodySchema = z.object({
   stop_sequences: z.array(z.string().min(1).max(500)).max(MAX_STOPS).nullish(),
   temperature: z.number().min(0).max(1).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
-  metadata: z.object({ user_id: z.string().min(1).max(MAX_USER).nullish() }).nullish(),
+  metadata: z.object({ user_id: z.string().max(MAX_USER).nullish() }).nullish(),
   service_tier: z.enum(["auto", "standard_only"]).nullish(),
 });
 export type MessagesBody = z.output<typeof messagesBodySchema>;

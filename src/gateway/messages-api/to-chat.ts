@@ -56,7 +56,7 @@ export function toChat(body: CountTokensBody & Partial<MessagesBody>): Translate
       type: "json_schema" as const,
       json_schema: { name: "answer", schema: format.schema, strict: true },
     },
-    user: body.metadata?.user_id ?? undefined,
+    user: body.metadata?.user_id || undefined,
     serviceTier: body.service_tier ? serviceTiers[body.service_tier] : undefined,
   });
   return { request, ignored };

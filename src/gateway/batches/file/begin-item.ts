@@ -46,7 +46,7 @@ export async function beginItem(deps: ItemDeps, batch: FileBatchDocument, { held
   if (endpoint === "/v1/embeddings") {
     const wanted = readBody("/v1/embeddings", body);
     await deps.jobs.held.hold({ ...held, title: wanted.model ?? "" });
-    const outcome = await deps.embed(caller, toEmbedRequest(wanted));
+    const outcome = await deps.embed(caller, await toEmbedRequest(wanted));
     await deps.jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) });
     return;
   }

@@ -36,7 +36,8 @@ function toAnswer(head: Head, job: JobRecord, { endpoint }: FileBatchDocument) {
 
 function toError(head: Head, job: JobRecord) {
   const { code = "internal", message = "The request failed." } = job.error ?? {};
-  return { ...head, response: null, error: { code, message } };
+  const known = code === "unknown_model" ? "model_not_found" : code; // as OpenAI's clients know it
+  return { ...head, response: null, error: { code: known, message } };
 }
 
 type Part = {

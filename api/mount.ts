@@ -6,6 +6,7 @@ import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
+import { makeKeepFile } from "./keep-file.ts";
 import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody, tooManyWait } from "./middleware/errors.ts";
@@ -26,6 +27,7 @@ import {
   type RouteDialect,
   takesIdempotencyKey,
 } from "./route.ts";
+import { anthropicDialect } from "./routes/anthropic/errors.ts";
 import { writeEventStream } from "./sse.ts";
 import type { UnprovenConnections } from "./unproven-connections.ts";
 
@@ -117,7 +119,8 @@ function serveRoute(
     connections: Pick<UnprovenConnections, "prove">;
   },
 ): (ctx: ApiContext) => Promise<void> {
-  const read = makeInputReader(platform.config.limits, route, budget);
+  const keepFileOf = (ctx: ApiContext) => makeKeepFile(ctx, platform, route);
+  const read = makeInputReader(platform.config.limits, route, { ...budget, keepFileOf });
   const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
   const { allowedHosts } = platform.config.http;
@@ -128,6 +131,7 @@ function serveRoute(
     if (route.isWatch) ctx.state.signal = AbortSignal.any([ctx.state.signal, stopping]);
     const dialect = route.dialectOf?.((name) => ctx.get(name) || undefined) ?? route.dialect;
     if (dialect) speak(ctx, dialect);
+    else if (isForAnthropic(ctx) && route.dialectOf === undefined) throw nothingAt(ctx, anthropicDialect);
     if (route.envelope) rejectForeignHost(ctx, allowedHosts);
     const client = () => clientOf(ctx);
     if (route.auth === "operator") await admitOperator(ctx, { operator: platform.operator, allowedHosts, client });
@@ -241,10 +245,15 @@ async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Pr
   }
 }
 
-/** The error of an unknown path. */
-function nothingAt(ctx: ApiContext, router: Router<RequestState>): AppError {
+/** Whether a request is by a client of Anthropic, some of whose paths OpenAI's API has too. */
+const isForAnthropic = (ctx: ApiContext) =>
+  ctx.path.startsWith("/v1/") && (ctx.get("anthropic-version") !== "" || ctx.path.startsWith("/v1/messages"));
+
+/** The error of an unknown path, in the shape that its caller knows. */
+function nothingAt(ctx: ApiContext, dialect?: RouteDialect, router?: Router<RequestState>): AppError {
+  if (dialect) speak(ctx, dialect);
   const withVersion = `/v1${ctx.path}`;
-  const isKnown = router.match(withVersion, ctx.method).path.length > 0;
+  const isKnown = router !== undefined && router.match(withVersion, ctx.method).path.length > 0;
   const hint = isKnown ? ` It is ${withVersion}: set the base URL of your client to the address with /v1.` : "";
   return new AppError("not_found", `There is nothing at ${ctx.path.slice(0, 200)}.${hint}`);
 }
@@ -254,7 +263,9 @@ function respondToUnrouted(router: Router<RequestState>, widgetPaths: ReadonlySe
   return function respondToUnroutedRequest(ctx: ApiContext): void {
     const layers = router.match(ctx.path, ctx.method).path;
     const allowed = [...new Set(layers.flatMap((layer) => layer.methods))];
-    if (allowed.length === 0) throw nothingAt(ctx, router);
+    const dialect = isForAnthropic(ctx) ? anthropicDialect : undefined;
+    if (allowed.length === 0) throw nothingAt(ctx, dialect, router);
+    if (dialect) speak(ctx, dialect);
     if (ctx.method === "OPTIONS" && ctx.get("origin") !== "" && widgetPaths.has(ctx.path)) {
       respondToPreflight(ctx);
       return;

@@ -3,6 +3,7 @@ import { isSmallJson, withFewFields } from "../bounded-json.ts";
 import {
   assistantMessage,
   conversationOf,
+  MAX_PARTS,
   MAX_TOOLS,
   reasoningDetailsSchema,
   text,
@@ -80,8 +81,28 @@ export const asFormat = <S extends z.ZodType>(schema: S) =>
 const MAX_METADATA = 16;
 const metadataName = z.string().min(1).max(64);
 const metadataValue = z.string().max(512);
-const identifier = z.string().min(1).max(64);
+/** Clients send an empty one for none. */
+const identifier = z.string().max(64);
 const MAX_USER = 512;
+
+const penalty = z.number().min(-2).max(2).nullish();
+const MAX_BIASES = 1_024;
+/** What OpenAI's chats alone have: https://platform.openai.com/docs/api-reference/chat/create. */
+export const wordFields = {
+  logit_bias: withFewFields(
+    MAX_BIASES,
+    z.record(z.string().regex(/^\d{1,7}$/, "must be a token's number"), z.number().min(-100).max(100)),
+  ).nullish(),
+  logprobs: z.boolean().nullish(),
+  top_logprobs: z.number().int().min(0).max(20).nullish(),
+  prediction: z
+    .object({
+      type: z.literal("content"),
+      content: z.union([text, z.array(z.object({ type: z.literal("text"), text })).max(MAX_PARTS)]),
+    })
+    .nullish()
+    .describe("What much of the answer will be"),
+};
 
 /** What both surfaces take to steer an answer; null stands for absence. */
 export const samplingFields = {
@@ -102,16 +123,19 @@ export const samplingFields = {
   verbosity: z.enum(["low", "medium", "high"]).nullish().describe("How long the answer is to be"),
   parallel_tool_calls: z.boolean().nullish().describe("Whether the model may call several tools at once"),
   metadata: withFewFields(MAX_METADATA, z.record(metadataName, metadataValue)).nullish(),
-  user: z.string().min(1).max(MAX_USER).nullish().describe("Your user, for a provider that looks for abuse"),
+  user: z.string().max(MAX_USER).nullish().describe("Your user, for a provider that looks for abuse"),
   safety_identifier: identifier.nullish().describe("The name that replaces `user`"),
   service_tier: z.enum(serviceTiers).nullish(),
   prompt_cache_key: identifier.nullish().describe("The same for calls that begin alike, so that they share a cache"),
+  presence_penalty: penalty,
+  frequency_penalty: penalty,
 };
 
 const same = <S extends z.ZodType>(schema: S, name: string) => schema.describe(`The same as \`${name}\``);
 
 /** The body of `POST /ai/chat`. Null stands for absence. */
 export const chatBodySchema = z.object({
+  ...wordFields,
   messages: conversationOf(messageSchema),
   model: z
     .string()

@@ -60,6 +60,15 @@ export type Sampling = {
   serviceTier?: ServiceTier;
   /** Calls that begin alike and have the same key find each other's prompt in the provider's cache. */
   promptCacheKey?: string;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  /** Tokens, by their numbers, that are to come more or less often. */
+  logitBias?: Record<string, number>;
+  /** What much of the answer will be, so that it comes sooner. */
+  prediction?: Record<string, unknown>;
+  /** Whether each token of the answer comes with its probability, and with how many others. */
+  logprobs?: boolean;
+  topLogprobs?: number;
 };
 
 /** A chat completion as the gateway asks a provider for it: the model is the provider's own name for it. */

@@ -10,7 +10,8 @@ import { estimateTokens } from "../../src/gateway/count-tokens.ts";
 import { toNanoUsd } from "../../src/gateway/money/prices.ts";
 import { makeBreaker } from "../../src/gateway/resilience/breaker.ts";
 import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/resilience/retry.ts";
-import { chatBodySchema, modelEntrySchema } from "../../src/gateway/schemas.ts";
+import { modelEntrySchema } from "../../src/gateway/model-schemas.ts";
+import { chatBodySchema } from "../../src/gateway/schemas.ts";
 
 import { cpuTimeOf } from "../support/cpu-time.ts";
 

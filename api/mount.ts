@@ -5,6 +5,7 @@ import { makePresence, type Presence } from "../src/isolation/presence.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
+import { READER_BYTES, writeBytes } from "./byte-stream.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
@@ -19,8 +20,10 @@ import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
 import {
   type AnyRoute,
+  type BytesReply,
   type HandlerInput,
   isForTenants,
+  isStreamed,
   type JsonReply,
   type Reply,
   type RouteDialect,
@@ -144,7 +147,7 @@ function serveRoute(
     }
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
-    if ("status" in parsed) return writeReply(ctx, parsed, platform);
+    if ("status" in parsed) return writeReply(ctx, parsed, { platform, budget });
     const input: HandlerInput = {
       ...parsed,
       caller,
@@ -169,7 +172,7 @@ function serveRoute(
     const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
-    await writeReply(ctx, reply, platform);
+    await writeReply(ctx, reply, { platform, budget });
   };
 }
 
@@ -181,7 +184,7 @@ function speak({ state }: ApiContext, dialect: RouteDialect): void {
 /** With `x-svc-debug: true` the ignored fields are named in the body too, where a JSON object has room for them. */
 function withIgnored(ctx: ApiContext, reply: Reply): Reply {
   const { ignored: _ignored } = ctx.state;
-  if (_ignored === undefined || "events" in reply || ctx.get("x-svc-debug") !== "true") return reply;
+  if (_ignored === undefined || isStreamed(reply) || ctx.get("x-svc-debug") !== "true") return reply;
   const { body, text: _text, ...rest } = reply;
   if (typeof body !== "object" || body === null || Array.isArray(body)) return reply;
   return { ...rest, body: { ...body, _ignored } };
@@ -217,10 +220,34 @@ async function readOrReply(
   }
 }
 
-async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Promise<void> {
-  if (!("events" in reply)) return sendReply(ctx, reply);
-  ctx.respond = false;
+/**
+ * Sends a reply. What waits for a slow reader counts as memory of its tenant: of a stream of bytes some pieces, of a large JSON all.
+ * A large answer to a GET is refused if there is no room for it; what other calls have done cannot be.
+ */
+async function writeReply(
+  ctx: ApiContext,
+  reply: Reply,
+  { platform, budget }: { platform: Platform; budget: BodyBudget },
+): Promise<void> {
   const { requestId, signal } = ctx.state;
+  const isHeadOnly = ctx.method === "HEAD";
+  if (!("events" in reply)) {
+    const send = (bytes: BytesReply) => {
+      ctx.respond = false;
+      return writeBytes(ctx.res, bytes, { headers: { ...ctx.state.headers, ...bytes.headers }, signal, isHeadOnly });
+    };
+    if (isHeadOnly) return "bytes" in reply ? send(reply) : sendReply(ctx, reply);
+    const take = ctx.method === "GET" ? budget.reserve : budget.count;
+    if ("bytes" in reply) {
+      take(ctx, READER_BYTES);
+      return send(reply);
+    }
+    return sendReply(ctx, reply, (large) => {
+      if (!Buffer.isBuffer(reply.body)) take(ctx, large.length ?? 0); // a buffer is one for all its readers
+      return send(large);
+    });
+  }
+  ctx.respond = false;
   // Read when the head is sent: what a fallback does not take is known with the first event.
   const headers = () => ({ ...ctx.state.headers, ...reply.headers });
   const toEvent = reply.toErrorEvent ?? ((error) => ({ data: { error, done: true } }));
@@ -231,7 +258,7 @@ async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Pr
   };
   const release = watchKey(ctx, platform.tenancy);
   try {
-    await writeEventStream(ctx.res, reply, { headers, signal, onError, isHeadOnly: ctx.method === "HEAD" });
+    await writeEventStream(ctx.res, reply, { headers, signal, onError, isHeadOnly });
   } catch (error) {
     ctx.respond = true; // nothing was sent yet: an ordinary error response
     throw error;

@@ -45,7 +45,18 @@ export type StreamReply = {
   toErrorEvent?: (error: ErrorView & { requestId: string }) => SseMessage;
 };
 
-export type Reply = JsonReply | StreamReply;
+/** Bytes that are read as the client takes them. `length`: of all of them, where it is known. */
+export type BytesReply = {
+  status: number;
+  bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+  length?: number | undefined;
+  headers?: Record<string, string>;
+};
+
+export type Reply = JsonReply | StreamReply | BytesReply;
+
+/** Whether a reply is made while it is sent. */
+export const isStreamed = (reply: Reply): reply is StreamReply | BytesReply => "events" in reply || "bytes" in reply;
 
 /** How a protocol on a route reports a wrong body, and a caller over its limits; undefined: as any other route does. */
 export type RouteEnvelope = { toReply(error: AppError, requestId: string): JsonReply | undefined };

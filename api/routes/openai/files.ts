@@ -63,10 +63,10 @@ export const openAiFileRoutes = [
     responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
     async handler({ params: { id }, caller, platform }) {
       const { purpose } = await platform.vectorStores.files.findFile(caller, id);
-      const bytes = await platform.gateway.fileBatches.content(caller.tenantId, id);
-      if (purpose === "assistants" || purpose === "user_data")
-        return { status: 200, headers: { "content-type": "application/octet-stream" }, body: bytes };
-      return { status: 200, headers: { "content-type": "application/jsonl" }, body: bytes.toString("utf8") };
+      const { length, pieces } = await platform.gateway.fileBatches.openContent(caller.tenantId, id);
+      const isDocument = purpose === "assistants" || purpose === "user_data";
+      const type = isDocument ? "application/octet-stream" : "application/jsonl";
+      return { status: 200, headers: { "content-type": type }, bytes: pieces, length };
     },
   }),
   routes.delete("/v1/files/:id", {

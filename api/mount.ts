@@ -1,15 +1,15 @@
 import Router from "@koa/router";
 import type Koa from "koa";
 import { AppError } from "../src/errors.ts";
+import { makePace, type Pace } from "../src/isolation/pace.ts";
 import { makePresence, type Presence } from "../src/isolation/presence.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
-import { READER_BYTES, writeBytes } from "./byte-stream.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
-import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
+import { anonymous, authenticate } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
-import { logError, toAppError, toErrorBody, tooManyWait } from "./middleware/errors.ts";
+import { toAppError, tooManyWait } from "./middleware/errors.ts";
 import { respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
 import { rejectForeignHost } from "./middleware/own-host.ts";
@@ -20,7 +20,6 @@ import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
 import {
   type AnyRoute,
-  type BytesReply,
   type HandlerInput,
   isForTenants,
   isStreamed,
@@ -29,8 +28,8 @@ import {
   type RouteDialect,
   takesIdempotencyKey,
 } from "./route.ts";
-import { writeEventStream } from "./sse.ts";
 import type { UnprovenConnections } from "./unproven-connections.ts";
+import { writeReply } from "./write-reply.ts";
 
 /** Memory for large bodies in one process, in bytes; at least two of the largest always fit. */
 const LARGE_BODIES_BYTES = 256 << 20;
@@ -86,8 +85,9 @@ export function mountRoutes(
   });
   const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART, takeUpload });
   const clientOf = makeClientOf(platform);
+  const pace = makePace();
   for (const route of routes) {
-    const serve = serveRoute(platform, route, { ...deps, budget, presence, clientOf });
+    const serve = serveRoute(platform, route, { ...deps, budget, presence, pace, clientOf });
     router[route.method](route.path, serve);
     if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
   }
@@ -107,6 +107,7 @@ function serveRoute(
   {
     budget,
     presence,
+    pace,
     clientOf,
     stopping,
     takeTurn,
@@ -114,6 +115,7 @@ function serveRoute(
   }: {
     budget: BodyBudget;
     presence: Presence;
+    pace: Pace;
     clientOf(ctx: ApiContext): string;
     stopping: AbortSignal;
     takeTurn: TakeTurn;
@@ -143,7 +145,7 @@ function serveRoute(
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
       if (rejection === undefined) connections.prove(ctx.req.socket);
-      presence.begins(rootOf(caller));
+      for (const one of [presence, pace]) one.begins(rootOf(caller));
     }
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
@@ -160,6 +162,7 @@ function serveRoute(
         if (!ctx.state.ignored?.includes(name)) noteIgnored(ctx, [name]);
       },
       reserve: (bytes) => budget.reserve(ctx, bytes),
+      inTurn: (read) => pace.share(rootOf(caller), ctx.state.signal, read),
       checkpoint: async () => undefined,
       ...(rejection && { rejection }),
     };
@@ -217,53 +220,6 @@ async function readOrReply(
     const reply = route.envelope?.toReply(rejection ?? toAppError(error), ctx.state.requestId);
     if (reply === undefined) throw error;
     return reply;
-  }
-}
-
-/**
- * Sends a reply. What waits for a slow reader counts as memory of its tenant: of a stream of bytes some pieces, of a large JSON all.
- * A large answer to a GET is refused if there is no room for it; what other calls have done cannot be.
- */
-async function writeReply(
-  ctx: ApiContext,
-  reply: Reply,
-  { platform, budget }: { platform: Platform; budget: BodyBudget },
-): Promise<void> {
-  const { requestId, signal } = ctx.state;
-  const isHeadOnly = ctx.method === "HEAD";
-  if (!("events" in reply)) {
-    const send = (bytes: BytesReply) => {
-      ctx.respond = false;
-      return writeBytes(ctx.res, bytes, { headers: { ...ctx.state.headers, ...bytes.headers }, signal, isHeadOnly });
-    };
-    if (isHeadOnly) return "bytes" in reply ? send(reply) : sendReply(ctx, reply);
-    const take = ctx.method === "GET" ? budget.reserve : budget.count;
-    if ("bytes" in reply) {
-      take(ctx, READER_BYTES);
-      return send(reply);
-    }
-    return sendReply(ctx, reply, (large) => {
-      if (!Buffer.isBuffer(reply.body)) take(ctx, large.length ?? 0); // a buffer is one for all its readers
-      return send(large);
-    });
-  }
-  ctx.respond = false;
-  // Read when the head is sent: what a fallback does not take is known with the first event.
-  const headers = () => ({ ...ctx.state.headers, ...reply.headers });
-  const toEvent = reply.toErrorEvent ?? ((error) => ({ data: { error, done: true } }));
-  const onError = (thrown: unknown) => {
-    const error = toAppError(thrown);
-    logError(platform.logger, error, ctx);
-    return toEvent(toErrorBody(error, requestId).error);
-  };
-  const release = watchKey(ctx, platform.tenancy);
-  try {
-    await writeEventStream(ctx.res, reply, { headers, signal, onError, isHeadOnly });
-  } catch (error) {
-    ctx.respond = true; // nothing was sent yet: an ordinary error response
-    throw error;
-  } finally {
-    release();
   }
 }
 

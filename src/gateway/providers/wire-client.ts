@@ -1,6 +1,7 @@
 import { StringDecoder } from "node:string_decoder";
 import {
   type Connection,
+  MAX_ERROR_BYTES,
   makeTransport,
   type TransportCall,
   type TransportResponse,
@@ -11,8 +12,6 @@ import { parsePartialJson } from "./partial-json.ts";
 import type { CallContext, RawRequest, Served, StreamPart, ToHeaders } from "./provider.ts";
 import { fromWireError, WireRefusal } from "./wire-errors.ts";
 
-/** An error body of a stream is read up to this, in bytes. */
-const MAX_ERROR_BYTES = 64 << 10;
 /** An error body of a stream that still comes after this time counts as it is then, in ms; `firstByteMs` where less. */
 const MAX_ERROR_MS = 10_000;
 
@@ -40,6 +39,7 @@ export function makeWireClient(
     path,
     body,
     signal: context.signal,
+    maxBytes: context.maxAnswerBytes,
     headers: { "content-type": "application/json", ...options.toHeaders(context.apiKey ?? options.apiKey) },
   });
   const toRawCall = ({ path, body, headers }: RawRequest, context: CallContext): TransportCall => {

@@ -93,7 +93,12 @@ export async function attemptTarget<T>(
   const { apiKey } = target.key;
   const { signal, onCharged } = input;
   try {
-    const context = apiKey === "" ? { signal, onCharged } : { signal, onCharged, apiKey };
+    const context = {
+      signal,
+      onCharged,
+      ...(apiKey !== "" && { apiKey }),
+      ...(isCustom(target.model.provider) && chats(target.model) && { maxAnswerBytes: answerBytesOf(target.model) }),
+    };
     const result = await traced.run(() => attempt(context, permit));
     if (input.isStream === true) permit.begin();
     else permit.leave();
@@ -103,6 +108,17 @@ export async function attemptTarget<T>(
     throw toCallersError(error, target);
   }
 }
+
+/**
+ * What an answer of a custom provider may have, in bytes: so much for each token that its model writes at most, with room for
+ * escapes and what is around them, up to a bound, since a tenant says itself how many tokens that are.
+ */
+const BYTES_A_TOKEN = 32;
+const BYTES_AROUND = 256 << 10;
+const MAX_ANSWER_BYTES = 4 << 20;
+
+const answerBytesOf = ({ maxOutput }: CataloguedModel) =>
+  Math.min(BYTES_AROUND + BYTES_A_TOKEN * maxOutput, MAX_ANSWER_BYTES);
 
 function beginCallSpan({ model }: Target, isStream: boolean): Traced {
   const operation = chats(model) ? "chat" : model.type === "embedding" ? "embeddings" : "rerank";

@@ -1,7 +1,6 @@
 import Router from "@koa/router";
 import type Koa from "koa";
 import { AppError } from "../src/errors.ts";
-import { makePace, type Pace } from "../src/isolation/pace.ts";
 import { makePresence, type Presence } from "../src/isolation/presence.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
@@ -18,6 +17,7 @@ import type { TakeTurn } from "./middleware/turns.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";
 import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
+import { makeReadTurns, type ReadTurns } from "./read-turns.ts";
 import {
   type AnyRoute,
   type HandlerInput,
@@ -85,9 +85,9 @@ export function mountRoutes(
   });
   const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART, takeUpload });
   const clientOf = makeClientOf(platform);
-  const pace = makePace();
+  const turns = makeReadTurns();
   for (const route of routes) {
-    const serve = serveRoute(platform, route, { ...deps, budget, presence, pace, clientOf });
+    const serve = serveRoute(platform, route, { ...deps, budget, presence, turns, clientOf });
     router[route.method](route.path, serve);
     if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
   }
@@ -107,7 +107,7 @@ function serveRoute(
   {
     budget,
     presence,
-    pace,
+    turns,
     clientOf,
     stopping,
     takeTurn,
@@ -115,7 +115,7 @@ function serveRoute(
   }: {
     budget: BodyBudget;
     presence: Presence;
-    pace: Pace;
+    turns: ReadTurns;
     clientOf(ctx: ApiContext): string;
     stopping: AbortSignal;
     takeTurn: TakeTurn;
@@ -145,11 +145,12 @@ function serveRoute(
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
       if (rejection === undefined) connections.prove(ctx.req.socket);
-      for (const one of [presence, pace]) one.begins(rootOf(caller));
+      for (const one of [presence, turns]) one.begins(rootOf(caller));
     }
+    const inTurn = turns.of(rootOf(caller), ctx.state.signal);
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
-    if ("status" in parsed) return writeReply(ctx, parsed, { platform, budget });
+    if ("status" in parsed) return writeReply(ctx, parsed, { platform, budget, inTurn });
     const input: HandlerInput = {
       ...parsed,
       caller,
@@ -162,7 +163,7 @@ function serveRoute(
         if (!ctx.state.ignored?.includes(name)) noteIgnored(ctx, [name]);
       },
       reserve: (bytes) => budget.reserve(ctx, bytes),
-      inTurn: (read) => pace.share(rootOf(caller), ctx.state.signal, read),
+      inTurn,
       checkpoint: async () => undefined,
       ...(rejection && { rejection }),
     };
@@ -175,7 +176,7 @@ function serveRoute(
     const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
-    await writeReply(ctx, reply, { platform, budget });
+    await writeReply(ctx, reply, { platform, budget, inTurn });
   };
 }
 

@@ -90,8 +90,8 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   /** Sets memory aside, in bytes, for stored contents that the request takes. @throws AppError `too_many_concurrent`, `unavailable`. */
   reserve(bytes: number): void;
   /**
-   * Runs a read of much that is stored: while other tenants work here one of the tenant runs at a time, with pauses if it reads
-   * much. @throws what `read` throws; the signal's reason.
+   * Runs a read of much that is stored: four of the tenant run at a time, and one while other tenants work here, with pauses if it
+   * reads much. @throws what `read` throws; the signal's reason.
    */
   inTurn<T>(read: () => Promise<T>): Promise<T>;
   /** Why the caller, over its rate, is refused. Only set on routes with an `envelope`; others reply before the handler. */

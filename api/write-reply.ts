@@ -4,7 +4,7 @@ import { type ApiContext, sendReply } from "./context.ts";
 import { watchKey } from "./middleware/authenticate.ts";
 import type { BodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
-import type { BytesReply, Reply } from "./route.ts";
+import type { BytesReply, HandlerInput, Reply } from "./route.ts";
 import { writeEventStream } from "./sse.ts";
 
 /**
@@ -14,7 +14,7 @@ import { writeEventStream } from "./sse.ts";
 export async function writeReply(
   ctx: ApiContext,
   reply: Reply,
-  { platform, budget }: { platform: Platform; budget: BodyBudget },
+  { platform, budget, inTurn }: { platform: Platform; budget: BodyBudget } & Pick<HandlerInput, "inTurn">,
 ): Promise<void> {
   const { requestId, signal } = ctx.state;
   const isHeadOnly = ctx.method === "HEAD";
@@ -27,7 +27,7 @@ export async function writeReply(
     const take = ctx.method === "GET" ? budget.reserve : budget.count;
     if ("bytes" in reply) {
       take(ctx, READER_BYTES);
-      return send(reply);
+      return send({ ...reply, bytes: eachInTurn(reply.bytes, { inTurn, signal }) });
     }
     return sendReply(ctx, reply, (large) => {
       if (!Buffer.isBuffer(reply.body)) take(ctx, large.length ?? 0); // a buffer is one for all its readers
@@ -51,5 +51,24 @@ export async function writeReply(
     throw error;
   } finally {
     release();
+  }
+}
+
+/** The same bytes, each piece read in the turn of its tenant: many readers at once would fill the store's queue with theirs. */
+async function* eachInTurn(
+  bytes: BytesReply["bytes"],
+  { inTurn, signal }: Pick<HandlerInput, "inTurn" | "signal">,
+): AsyncGenerator<Uint8Array> {
+  const pieces = Symbol.asyncIterator in bytes ? bytes[Symbol.asyncIterator]() : bytes[Symbol.iterator]();
+  try {
+    for (;;) {
+      const piece = await inTurn(async () => pieces.next());
+      if (piece.done) return;
+      yield piece.value;
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error; // else the reader has left while it waited
+  } finally {
+    await pieces.return?.();
   }
 }

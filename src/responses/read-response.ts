@@ -8,9 +8,9 @@ import { readResponse } from "./records.ts";
 import { type Included, toIncluded, toShownItem } from "./views.ts";
 
 /** How a caller reads much: `reserve` sets memory aside, `inTurn` waits for its turn. */
-type Reading = { reserve(bytes: number): void; inTurn: InTurn };
+export type Reading = { reserve(bytes: number): void; inTurn: InTurn };
 /** Texts of a response above this are read in turn, in bytes. */
-const LARGE_BYTES = 256 << 10;
+export const LARGE_BYTES = 256 << 10;
 
 /** The reads of stored responses, of which each takes what it shows alone. */
 export function makeReads(responses: Pick<ResponseStore, "shown" | "withoutTexts" | "texts">) {

@@ -12,7 +12,7 @@ import { closeResponse } from "./close-response.ts";
 import { type DraftDeps, makeDrafts } from "./drafts.ts";
 import { type FollowOptions, followEvents } from "./follow-events.ts";
 import { type InputFiles, withFiles } from "./input-files.ts";
-import { found, makeReads, nothingMore, toShown } from "./read-response.ts";
+import { found, LARGE_BYTES, makeReads, nothingMore, type Reading, toShown } from "./read-response.ts";
 import { type Conversation, recall, toolItems } from "./recall.ts";
 
 type ResponsesDeps = Omit<BackgroundDeps, "notify"> &
@@ -80,13 +80,20 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
      * The recorded events of a response that was made in the background, those after number `after`, until its end.
      * @throws AppError `not_found`; `invalid_request` for a response whose events are not recorded.
      */
-    async events(tenantId: string, id: string, options: FollowOptions) {
+    async events(
+      tenantId: string,
+      id: string,
+      { reserve, ...options }: FollowOptions & Partial<Pick<Reading, "reserve">>,
+    ) {
       const { jobId, ...record } = found(await responses.withoutTexts(tenantId, id));
       if (!record.isStreamed || jobId === undefined)
         throw invalidRequest(
           "stream",
           "stream: only a response made with background and stream can be streamed again.",
         );
+      const { response, output } = record.bytes;
+      const lastBytes = response + 2 * output; // its last event has all of it, and stands beside what is kept
+      if (lastBytes > LARGE_BYTES) reserve?.(lastBytes);
       return followEvents({ store: deps.store, watch: jobs.watch }, { ...record, jobId }, options);
     },
     /** Cancels a response in the background; one that has ended stays as it is. @throws AppError `not_found`, `invalid_request`. */

@@ -67,6 +67,34 @@ describe("the content of a large file", function () {
     }
   });
 
+  it("is read a piece at a time for one tenant while others work", async () => {
+    let running = 0;
+    let most = 0;
+    const { sources } = platform.platform.store;
+    const { open } = sources;
+    sources.open = async (...about) => {
+      const opened = await open(...about);
+      return opened && { ...opened, pieces: { [Symbol.asyncIterator]: () => watched(opened.pieces) } };
+    };
+    const watched = (pieces: AsyncIterable<Uint8Array>): AsyncIterator<Uint8Array> => {
+      const inner = pieces[Symbol.asyncIterator]();
+      return {
+        next: async () => {
+          running += 1;
+          most = Math.max(most, running);
+          const piece = await inner.next();
+          running -= 1;
+          return piece;
+        },
+      };
+    };
+    await makeClient({ url: platform.url, key: platform.keys.stranger }).get("/jobs");
+    const readers = await Promise.all(Array.from({ length: READERS }, () => read(`${url}/content`)));
+    sources.open = open;
+    for (const { close } of readers) close();
+    expect(most).to.equal(1);
+  });
+
   it("has its length in the answer to HEAD, and none of its bytes", async () => {
     const head = await read(`${url}/content`, "HEAD");
     expect([head.status, head.headers["content-length"], (await head.read()).length]).to.deep.equal([

@@ -21,6 +21,7 @@ describe("a large stored response", function () {
     const output = JSON.stringify([{ type: "message", id: "msg_1", status: "completed", role: "assistant", content }]);
     const response = JSON.stringify({ id, object: "response", status: "completed" });
     const input = "[]";
+    const expireAt = new Date(Date.now() + 3_600_000);
     await platform.platform.store.responses.insert({
       _id: id,
       tenantId,
@@ -31,13 +32,22 @@ describe("a large stored response", function () {
       chain: [],
       total: { items: 1, bytes: output.length },
       createdAt: new Date(),
-      expireAt: new Date(Date.now() + 3_600_000),
+      expireAt,
+      jobId: newId("job"),
+      caller: { keyId: newId("apiKey"), role: "member", subject: "member@test", surface: "test" },
+      isStreamed: true,
+      updatedAt: new Date(),
     });
+    const end = { type: "response.completed", response: { ...JSON.parse(response), output: JSON.parse(output) } };
+    const events = JSON.stringify([{ ...end, sequence_number: 0 }]);
+    const about = { tenantId, responseId: id, from: 0, to: 1, bytes: events.length, expireAt };
+    await platform.platform.store.responseEvents.append({ ...about, events, kept: output });
     url = `${platform.url}/v1/responses/${id}`;
   });
   after(() => platform?.close());
 
   const read = () => openSlowReader(url, { key: platform.keys.member });
+  const replay = () => openSlowReader(`${url}?stream=true`, { key: platform.keys.member });
 
   it("is read once at a time for a tenant while others work, and by few slow readers at a time", async () => {
     const { responses } = platform.platform.store;
@@ -67,6 +77,18 @@ describe("a large stored response", function () {
       expect((await victim.get("/jobs")).status).to.equal(200);
     } finally {
       responses.shown = shown;
+      for (const { close } of readers) close();
+    }
+  });
+
+  it("is replayed for few slow readers at a time", async () => {
+    const readers = await Promise.all(Array.from({ length: 20 }, replay));
+    try {
+      const served = readers.filter(({ status }) => status === 200);
+      expect(served.length).to.be.within(1, TENANT_BYTES / (2 * TEXT_BYTES));
+      expect(new Set(readers.map(({ status }) => status))).to.deep.equal(new Set([200, 429]));
+      expect((await served[0]?.read())?.length).to.be.above(TEXT_BYTES);
+    } finally {
       for (const { close } of readers) close();
     }
   });

@@ -135,8 +135,8 @@ export const anthropicBatchRoutes = [
     params,
     responses: { 200: { description: "JSON lines", contentType: "application/x-jsonl", body: z.string() } },
     errors: ["wrong_state"],
-    async handler({ params: { id }, caller, platform }) {
-      const { pieces } = await platform.gateway.fileBatches.results(caller, id);
+    async handler({ params: { id }, caller, platform, inTurn }) {
+      const { pieces } = await inTurn(() => platform.gateway.fileBatches.results(caller, id));
       const headers = { "content-type": "application/x-jsonl" };
       return { status: 200, headers, bytes: toAnthropicResults(pieces) };
     },

@@ -61,9 +61,9 @@ export const openAiFileRoutes = [
     summary: "The content of a file",
     params,
     responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
-    async handler({ params: { id }, caller, platform }) {
+    async handler({ params: { id }, caller, platform, inTurn }) {
       const { purpose } = await platform.vectorStores.files.findFile(caller, id);
-      const { length, pieces } = await platform.gateway.fileBatches.openContent(caller.tenantId, id);
+      const { length, pieces } = await inTurn(() => platform.gateway.fileBatches.openContent(caller.tenantId, id));
       const isDocument = purpose === "assistants" || purpose === "user_data";
       const type = isDocument ? "application/octet-stream" : "application/jsonl";
       return { status: 200, headers: { "content-type": type }, bytes: pieces, length };

@@ -47,7 +47,12 @@ export const storedResponseRoutes = [
         const included = { isSealedShown: includes(query, sealedReasoning), areResultsShown };
         return { status: 200, body: await responses.read(tenantId, id, { ...included, reserve, inTurn }) };
       }
-      const events = await responses.events(tenantId, id, { after: query.starting_after ?? -1, signal, inTurn });
+      const events = await responses.events(tenantId, id, {
+        after: query.starting_after ?? -1,
+        signal,
+        inTurn,
+        reserve,
+      });
       return { status: 200, events: toSse(collections ? withoutResults(events) : events), isEager: true };
     },
   }),

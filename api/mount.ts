@@ -7,9 +7,9 @@ import type { Platform } from "../src/platform.ts";
 import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { makeKeepFile } from "./keep-file.ts";
-import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
+import { anonymous, authenticate } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
-import { logError, toAppError, toErrorBody, tooManyWait } from "./middleware/errors.ts";
+import { toAppError, tooManyWait } from "./middleware/errors.ts";
 import { respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
 import { rejectForeignHost } from "./middleware/own-host.ts";
@@ -18,18 +18,20 @@ import type { TakeTurn } from "./middleware/turns.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";
 import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
+import { makeReadTurns, type ReadTurns } from "./read-turns.ts";
 import {
   type AnyRoute,
   type HandlerInput,
   isForTenants,
+  isStreamed,
   type JsonReply,
   type Reply,
   type RouteDialect,
   takesIdempotencyKey,
 } from "./route.ts";
 import { anthropicDialect } from "./routes/anthropic/errors.ts";
-import { writeEventStream } from "./sse.ts";
 import type { UnprovenConnections } from "./unproven-connections.ts";
+import { writeReply } from "./write-reply.ts";
 
 /** Memory for large bodies in one process, in bytes; at least two of the largest always fit. */
 const LARGE_BODIES_BYTES = 256 << 20;
@@ -85,8 +87,9 @@ export function mountRoutes(
   });
   const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART, takeUpload });
   const clientOf = makeClientOf(platform);
+  const turns = makeReadTurns();
   for (const route of routes) {
-    const serve = serveRoute(platform, route, { ...deps, budget, presence, clientOf });
+    const serve = serveRoute(platform, route, { ...deps, budget, presence, turns, clientOf });
     router[route.method](route.path, serve);
     if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
   }
@@ -106,6 +109,7 @@ function serveRoute(
   {
     budget,
     presence,
+    turns,
     clientOf,
     stopping,
     takeTurn,
@@ -113,6 +117,7 @@ function serveRoute(
   }: {
     budget: BodyBudget;
     presence: Presence;
+    turns: ReadTurns;
     clientOf(ctx: ApiContext): string;
     stopping: AbortSignal;
     takeTurn: TakeTurn;
@@ -144,11 +149,12 @@ function serveRoute(
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
       if (rejection === undefined) connections.prove(ctx.req.socket);
-      presence.begins(rootOf(caller));
+      for (const one of [presence, turns]) one.begins(rootOf(caller));
     }
+    const inTurn = turns.of(rootOf(caller), ctx.state.signal);
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
-    if ("status" in parsed) return writeReply(ctx, parsed, platform);
+    if ("status" in parsed) return writeReply(ctx, parsed, { platform, budget, inTurn });
     const input: HandlerInput = {
       ...parsed,
       caller,
@@ -162,6 +168,7 @@ function serveRoute(
         if (!isKnown) noteIgnored(ctx, [{ name, shown: name }]);
       },
       reserve: (bytes) => budget.reserve(ctx, bytes),
+      inTurn,
       checkpoint: async () => undefined,
       ...(rejection && { rejection }),
     };
@@ -174,7 +181,7 @@ function serveRoute(
     const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
-    await writeReply(ctx, reply, platform);
+    await writeReply(ctx, reply, { platform, budget, inTurn });
   };
 }
 
@@ -186,7 +193,7 @@ function speak({ state }: ApiContext, dialect: RouteDialect): void {
 /** With `x-svc-debug: true` the ignored fields are named in the body too, where a JSON object has room for them. */
 function withIgnored(ctx: ApiContext, reply: Reply): Reply {
   const _ignored = ctx.state.ignored?.map(({ name }) => name);
-  if (_ignored === undefined || "events" in reply || ctx.get("x-svc-debug") !== "true") return reply;
+  if (_ignored === undefined || isStreamed(reply) || ctx.get("x-svc-debug") !== "true") return reply;
   const { body, text: _text, ...rest } = reply;
   if (typeof body !== "object" || body === null || Array.isArray(body)) return reply;
   return { ...rest, body: { ...body, _ignored } };
@@ -219,29 +226,6 @@ async function readOrReply(
     const reply = route.envelope?.toReply(rejection ?? toAppError(error), ctx.state.requestId);
     if (reply === undefined) throw error;
     return reply;
-  }
-}
-
-async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Promise<void> {
-  if (!("events" in reply)) return sendReply(ctx, reply);
-  ctx.respond = false;
-  const { requestId, signal } = ctx.state;
-  // Read when the head is sent: what a fallback does not take is known with the first event.
-  const headers = () => ({ ...ctx.state.headers, ...reply.headers });
-  const toEvent = reply.toErrorEvent ?? ((error) => ({ data: { error, done: true } }));
-  const onError = (thrown: unknown) => {
-    const error = toAppError(thrown);
-    logError(platform.logger, error, ctx);
-    return toEvent(toErrorBody(error, requestId).error);
-  };
-  const release = watchKey(ctx, platform.tenancy);
-  try {
-    await writeEventStream(ctx.res, reply, { headers, signal, onError, isHeadOnly: ctx.method === "HEAD" });
-  } catch (error) {
-    ctx.respond = true; // nothing was sent yet: an ordinary error response
-    throw error;
-  } finally {
-    release();
   }
 }
 

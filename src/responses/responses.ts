@@ -11,12 +11,10 @@ import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from 
 import { closeResponse } from "./close-response.ts";
 import { type Conversations, makeConversations } from "./conversations.ts";
 import { type Draft, type DraftDeps, makeDrafts } from "./drafts.ts";
-import { followEvents } from "./follow-events.ts";
+import { type FollowOptions, followEvents } from "./follow-events.ts";
 import { type InputFiles, withFiles } from "./input-files.ts";
-import { toInputItemId } from "./item-ids.ts";
+import { found, LARGE_BYTES, makeReads, nothingMore, type Reading, toShown } from "./read-response.ts";
 import { type Conversation, parseItems, recall, toInputItem, toItems, toolItems } from "./recall.ts";
-import { readResponse } from "./records.ts";
-import { type Included, toIncluded, toShownItem } from "./views.ts";
 
 type ResponsesDeps = Omit<BackgroundDeps, "notify" | "join"> &
   Omit<DraftDeps, "config"> & { jobs: Jobs; config: { keptDays: number; maxConversationBytes: number } };
@@ -38,9 +36,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
   const work = makeBackgroundWork(deps);
   const drafts = makeDrafts({ store: deps.store, quotas, config, logger });
   const find = async (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse> => {
-    const record = await responses.get(tenantId, id);
-    if (record === null) throw notFound("response");
-    return record;
+    return found(await responses.get(tenantId, id));
   };
   /** Ends a response that is open, and its job. */
   const stop = async (record: BackgroundResponse) => {
@@ -51,6 +47,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
   return {
     work,
     conversations,
+    ...makeReads(responses),
     /** See `recall`. */
     recall: (asked: Parameters<typeof recall>[1]) =>
       recall({ store: deps.store, maxBytes: config.maxConversationBytes }, asked),
@@ -83,18 +80,25 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
       const shown = { title: body.model, ...starterOf(caller) }; // nothing of what is said in it
       return { job: await submitWork(jobs, work, { record, isInteractive: isStreamed, ...shown }) };
     },
-    /** A stored response; with its reasoning where it is to go back, and with what its searches found. @throws AppError `not_found`. */
-    async get(tenantId: string, id: string, included: Included = nothing): Promise<ResponseObject> {
-      return toShown(await find(tenantId, id), included);
-    },
     /**
      * The recorded events of a response that was made in the background, those after number `after`, until its end.
      * @throws AppError `not_found`; `invalid_request` for a response whose events are not recorded.
      */
-    async events(tenantId: string, id: string, { after, signal }: { after: number; signal: AbortSignal }) {
-      const record = await find(tenantId, id);
-      requireStreamed(record);
-      return followEvents({ store: deps.store, watch: jobs.watch }, record, { after, signal });
+    async events(
+      tenantId: string,
+      id: string,
+      { reserve, ...options }: FollowOptions & Partial<Pick<Reading, "reserve">>,
+    ) {
+      const { jobId, ...record } = found(await responses.withoutTexts(tenantId, id));
+      if (!record.isStreamed || jobId === undefined)
+        throw invalidRequest(
+          "stream",
+          "stream: only a response made with background and stream can be streamed again.",
+        );
+      const { response, output } = record.bytes;
+      const lastBytes = response + 2 * output; // its last event has all of it, and stands beside what is kept
+      if (lastBytes > LARGE_BYTES) reserve?.(lastBytes);
+      return followEvents({ store: deps.store, watch: jobs.watch }, { ...record, jobId }, options);
     },
     /** Cancels a response in the background; one that has ended stays as it is. @throws AppError `not_found`, `invalid_request`. */
     async cancel(tenantId: string, id: string): Promise<ResponseObject> {
@@ -102,14 +106,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
       if (!("jobId" in record))
         throw invalidRequest("id", "id: only a response made with background can be cancelled.");
       if (record.isOpen) await stop(record as BackgroundResponse);
-      return toShown(await find(tenantId, id), nothing);
-    },
-    /** The items of the input of a response, in their order. @throws AppError `not_found`. */
-    async inputItems(tenantId: string, id: string, isSealedShown: boolean) {
-      const { input } = await find(tenantId, id);
-      return parseItems(input).map((item, place) =>
-        toShownItem({ id: toInputItemId(id, item, place), item, isSealedShown }),
-      );
+      return toShown(await find(tenantId, id), nothingMore);
     },
     /** Deletes a response with all that it has; one that is open is cancelled. @throws AppError `not_found`. */
     async remove(tenantId: string, id: string): Promise<void> {
@@ -119,11 +116,6 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
       if (!(await responses.remove(tenantId, id))) throw notFound("response");
     },
   };
-}
-
-function requireStreamed(record: StoredResponse | BackgroundResponse): asserts record is BackgroundResponse {
-  if ("isStreamed" in record && record.isStreamed) return;
-  throw invalidRequest("stream", "stream: only a response made with background and stream can be streamed again.");
 }
 
 const joinOf =
@@ -156,17 +148,4 @@ async function keepMade(
     return drafts.keep(draft, { ...made, response: { ...made.response, conversation: null } });
   }
   return drafts.keep(draft, made);
-}
-
-const nothing: Included = { isSealedShown: false, areResultsShown: false };
-
-/** A response as its caller gets it. */
-function toShown(record: StoredResponse | BackgroundResponse, included: Included): ResponseObject {
-  const response = readResponse(record);
-  const { status } = response;
-  return {
-    ...response,
-    status: status === "queued" && "startedAt" in record ? "in_progress" : status,
-    output: response.output.map((item) => toIncluded(item, included)),
-  };
 }

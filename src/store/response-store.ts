@@ -3,6 +3,7 @@ import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { gatherWrites } from "./gather-writes.ts";
 import type { StoredCaller } from "./key-store.ts";
+import { projectionOf } from "./page.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
 import { insertIfAbsent, runWrite } from "./writes.ts";
@@ -48,6 +49,15 @@ export type BackgroundResponse = StoredResponse &
 
 /** What a sweep needs of a response, to close it. */
 export type OpenResponse = Pick<BackgroundResponse, "_id" | "tenantId" | "jobId">;
+
+const shownFields = ["response", "output", "startedAt"] as const;
+/** What of a response its caller is shown. */
+export type ShownResponse = Pick<BackgroundResponse, "_id" | "response" | "output" | "startedAt">;
+
+const headFields = ["tenantId", "bytes", "jobId", "isStreamed"] as const;
+/** A response without its texts; what one in the background alone has may be absent. */
+export type ResponseHead = Pick<BackgroundResponse, "_id" | "tenantId" | "bytes"> &
+  Partial<Pick<BackgroundResponse, "jobId" | "isStreamed">>;
 
 /** How a response in the background ends. */
 export type ResponseEnd = Pick<StoredResponse, "response" | "output" | "bytes" | "total"> & { error?: ErrorView };
@@ -104,6 +114,12 @@ export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater"
   return {
     ...work,
     get: (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse | null> => get(tenantId, id),
+    /** What of a response its caller is shown; null when it is not there. */
+    shown: (tenantId: string, id: string) =>
+      background.findOne<ShownResponse>(ofTenant(tenantId, { _id: id }), { projection: projectionOf(shownFields) }),
+    /** What is known of a response without its texts; null when it is not there. */
+    withoutTexts: (tenantId: string, id: string) =>
+      background.findOne<ResponseHead>(ofTenant(tenantId, { _id: id }), { projection: projectionOf(headFields) }),
     /** Where a response stands in its conversation; null when it is not there. */
     about: (tenantId: string, id: string) =>
       responses.findOne<Pick<StoredResponse, "chain" | "total" | "isOpen" | "conversationId">>(

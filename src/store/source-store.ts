@@ -1,10 +1,14 @@
 import { Binary, type Db } from "mongodb";
+import { notFound } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent, updateIf } from "./writes.ts";
 
 /** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
 export type SourcePiece = TenantDocument & { documentId: string; n: number; data: Binary; bytes?: number };
+
+/** Bytes that are read a piece at a time. */
+export type OpenedSource = { length: number | undefined; pieces: AsyncIterable<Uint8Array> };
 
 /** Small enough that writing one holds up nobody else in the embedded store. */
 const PIECE_BYTES = 256 << 10;
@@ -66,6 +70,21 @@ export function makeSourceStore(db: Db) {
     const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(PIECES_AT_ONCE);
     for await (const { data } of cursor) yield data.value();
   }
+  const findPiece = (tenantId: string, documentId: string, n: number) =>
+    pieces.findOne(ofTenant(tenantId, { documentId, n }));
+  async function* followPieces(first: SourcePiece): AsyncGenerator<Uint8Array> {
+    const { tenantId, documentId, bytes: length } = first;
+    let piece: Uint8Array = first.data.value();
+    for (let read = piece.length, n = 1; ; n += 1) {
+      yield piece;
+      if (length === undefined ? piece.length < PIECE_BYTES : read >= length) return;
+      const next = await findPiece(tenantId, documentId, n);
+      if (next === null && length === undefined) return;
+      if (next === null) throw notFound("file");
+      piece = next.data.value();
+      read += piece.length;
+    }
+  }
   return {
     /** Writes bytes under an id of their own. */
     async write(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void> {
@@ -90,6 +109,14 @@ export function makeSourceStore(db: Db) {
       const parts: Uint8Array[] = [];
       for await (const part of readPieces(tenantId, documentId)) parts.push(part);
       return parts.length === 0 ? null : Buffer.concat(parts);
+    },
+    /**
+     * The bytes in their pieces, each read when it is asked for, and how many there are, where that was recorded; null when there
+     * are none. The pieces throw `AppError` `not_found` when one was removed meanwhile.
+     */
+    async open(tenantId: string, documentId: string): Promise<OpenedSource | null> {
+      const first = await findPiece(tenantId, documentId, 0);
+      return first && { length: first.bytes, pieces: followPieces(first) };
     },
     async remove(tenantId: string, documentId: string): Promise<void> {
       const first = ofTenant(tenantId, { documentId, n: 0 });

@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import { z } from "zod";
 import { AppError } from "../../../src/errors.ts";
 import { idSchema } from "../../../src/ids.ts";
@@ -81,14 +80,12 @@ export const openAiFileRoutes = [
     summary: "The content of a file",
     params,
     responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
-    async handler({ params: { id }, caller, platform }) {
-      const { purpose, bytes } = await platform.vectorStores.files.findFile(caller, id);
+    async handler({ params: { id }, caller, platform, inTurn }) {
+      const { purpose } = await platform.vectorStores.files.findFile(caller, id);
+      const { length, pieces } = await inTurn(() => platform.gateway.fileBatches.openContent(caller.tenantId, id));
       const isDocument = purpose === "assistants" || purpose === "user_data";
-      const headers = {
-        "content-type": isDocument ? "application/octet-stream" : "application/jsonl",
-        "content-length": String(bytes),
-      };
-      return { status: 200, headers, body: Readable.from(platform.store.sources.stream(caller.tenantId, id)) };
+      const type = isDocument ? "application/octet-stream" : "application/jsonl";
+      return { status: 200, headers: { "content-type": type }, bytes: pieces, length };
     },
   }),
   routes.delete("/v1/files/:id", {

@@ -30,14 +30,20 @@ export const storedResponseRoutes = [
       include_obfuscation: z.enum(["true", "false"]).optional().describe("Nothing is obfuscated"),
     }),
     responses: { 200: { description: "The response", body: responseObjectSchema, events: responseEventSchema } },
-    async handler({ params: { id }, query, caller: { tenantId, collections }, platform: { responses }, signal }) {
+    async handler({ params: { id }, query, caller, platform: { responses }, signal, reserve, inTurn }) {
+      const { tenantId, collections } = caller;
       if (query.stream !== "true") {
         // Another key may have searched what this one must not read.
         const areResultsShown = collections === undefined && includes(query, searchResults);
         const included = { isSealedShown: includes(query, sealedReasoning), areResultsShown };
-        return { status: 200, body: await responses.get(tenantId, id, included) };
+        return { status: 200, body: await responses.read(tenantId, id, { ...included, reserve, inTurn }) };
       }
-      const events = await responses.events(tenantId, id, { after: query.starting_after ?? -1, signal });
+      const events = await responses.events(tenantId, id, {
+        after: query.starting_after ?? -1,
+        signal,
+        inTurn,
+        reserve,
+      });
       return { status: 200, events: toSse(collections ? withoutResults(events) : events), isEager: true };
     },
   }),
@@ -56,8 +62,9 @@ export const storedResponseRoutes = [
     params,
     query: itemsQuery,
     responses: { 200: { description: "A page of items", body: itemPageSchema } },
-    async result({ params: { id }, query, caller, platform }) {
-      const items = await platform.responses.inputItems(caller.tenantId, id, includes(query, sealedReasoning));
+    async result({ params: { id }, query, caller, platform, inTurn }) {
+      const isSealedShown = includes(query, sealedReasoning);
+      const items = await inTurn(() => platform.responses.inputItems(caller.tenantId, id, isSealedShown));
       return toItemPage(items, query);
     },
   }),

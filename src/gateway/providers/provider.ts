@@ -135,6 +135,8 @@ export function toServed({ text, reasoning = "", toolCalls, usage }: CompletionR
 export type CallContext = {
   signal: AbortSignal;
   apiKey?: string;
+  /** Above this a whole answer is refused, in bytes. */
+  maxAnswerBytes?: number;
   /**
    * Called at most once when a failed call is still billable: aborted while pending, or cut mid-response. The prompt and what
    * was sent are charged. Not called once a stream has yielded a part.

@@ -144,8 +144,7 @@ function updateSearchIndex(context: CommandContext, { name, definition }: Fields
   if (!collection || !known) throw commandError("IndexNotFound", `there is no search index ${name}`);
   const spec = { ...readSearchIndexSpec({ name, definition, type: known.type }), id: known.id };
   const { text } = known;
-  const isOther =
-    text && !isDeepStrictEqual(readTextDefinition(spec.definition).textPaths, text.definition.textPaths);
+  const isOther = text && !isDeepStrictEqual(readTextDefinition(spec.definition).textPaths, text.definition.textPaths);
   collection.searchIndexes[at] = storage.atomically(() => {
     if (isOther) text.drop(); // it is filled again as a new one is
     return redefineSearchIndex(storage, collection, spec);

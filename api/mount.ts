@@ -6,9 +6,10 @@ import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
-import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
+import { makeKeepFile } from "./keep-file.ts";
+import { anonymous, authenticate } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
-import { logError, toAppError, toErrorBody, tooManyWait } from "./middleware/errors.ts";
+import { toAppError, tooManyWait } from "./middleware/errors.ts";
 import { respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
 import { rejectForeignHost } from "./middleware/own-host.ts";
@@ -17,17 +18,20 @@ import type { TakeTurn } from "./middleware/turns.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";
 import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
+import { makeReadTurns, type ReadTurns } from "./read-turns.ts";
 import {
   type AnyRoute,
   type HandlerInput,
   isForTenants,
+  isStreamed,
   type JsonReply,
   type Reply,
   type RouteDialect,
   takesIdempotencyKey,
 } from "./route.ts";
-import { writeEventStream } from "./sse.ts";
+import { anthropicDialect } from "./routes/anthropic/errors.ts";
 import type { UnprovenConnections } from "./unproven-connections.ts";
+import { writeReply } from "./write-reply.ts";
 
 /** Memory for large bodies in one process, in bytes; at least two of the largest always fit. */
 const LARGE_BODIES_BYTES = 256 << 20;
@@ -83,8 +87,9 @@ export function mountRoutes(
   });
   const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART, takeUpload });
   const clientOf = makeClientOf(platform);
+  const turns = makeReadTurns();
   for (const route of routes) {
-    const serve = serveRoute(platform, route, { ...deps, budget, presence, clientOf });
+    const serve = serveRoute(platform, route, { ...deps, budget, presence, turns, clientOf });
     router[route.method](route.path, serve);
     if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
   }
@@ -104,6 +109,7 @@ function serveRoute(
   {
     budget,
     presence,
+    turns,
     clientOf,
     stopping,
     takeTurn,
@@ -111,13 +117,15 @@ function serveRoute(
   }: {
     budget: BodyBudget;
     presence: Presence;
+    turns: ReadTurns;
     clientOf(ctx: ApiContext): string;
     stopping: AbortSignal;
     takeTurn: TakeTurn;
     connections: Pick<UnprovenConnections, "prove">;
   },
 ): (ctx: ApiContext) => Promise<void> {
-  const read = makeInputReader(platform.config.limits, route, budget);
+  const keepFileOf = (ctx: ApiContext) => makeKeepFile(ctx, platform, route);
+  const read = makeInputReader(platform.config.limits, route, { ...budget, keepFileOf });
   const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
   const { allowedHosts } = platform.config.http;
@@ -128,6 +136,7 @@ function serveRoute(
     if (route.isWatch) ctx.state.signal = AbortSignal.any([ctx.state.signal, stopping]);
     const dialect = route.dialectOf?.((name) => ctx.get(name) || undefined) ?? route.dialect;
     if (dialect) speak(ctx, dialect);
+    else if (isForAnthropic(ctx) && route.dialectOf === undefined) throw nothingAt(ctx, anthropicDialect);
     if (route.envelope) rejectForeignHost(ctx, allowedHosts);
     const client = () => clientOf(ctx);
     if (route.auth === "operator") await admitOperator(ctx, { operator: platform.operator, allowedHosts, client });
@@ -140,11 +149,12 @@ function serveRoute(
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
       if (rejection === undefined) connections.prove(ctx.req.socket);
-      presence.begins(rootOf(caller));
+      for (const one of [presence, turns]) one.begins(rootOf(caller));
     }
+    const inTurn = turns.of(rootOf(caller), ctx.state.signal);
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
-    if ("status" in parsed) return writeReply(ctx, parsed, platform);
+    if ("status" in parsed) return writeReply(ctx, parsed, { platform, budget, inTurn });
     const input: HandlerInput = {
       ...parsed,
       caller,
@@ -158,6 +168,7 @@ function serveRoute(
         if (!isKnown) noteIgnored(ctx, [{ name, shown: name }]);
       },
       reserve: (bytes) => budget.reserve(ctx, bytes),
+      inTurn,
       checkpoint: async () => undefined,
       ...(rejection && { rejection }),
     };
@@ -170,7 +181,7 @@ function serveRoute(
     const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
-    await writeReply(ctx, reply, platform);
+    await writeReply(ctx, reply, { platform, budget, inTurn });
   };
 }
 
@@ -182,7 +193,7 @@ function speak({ state }: ApiContext, dialect: RouteDialect): void {
 /** With `x-svc-debug: true` the ignored fields are named in the body too, where a JSON object has room for them. */
 function withIgnored(ctx: ApiContext, reply: Reply): Reply {
   const _ignored = ctx.state.ignored?.map(({ name }) => name);
-  if (_ignored === undefined || "events" in reply || ctx.get("x-svc-debug") !== "true") return reply;
+  if (_ignored === undefined || isStreamed(reply) || ctx.get("x-svc-debug") !== "true") return reply;
   const { body, text: _text, ...rest } = reply;
   if (typeof body !== "object" || body === null || Array.isArray(body)) return reply;
   return { ...rest, body: { ...body, _ignored } };
@@ -218,33 +229,15 @@ async function readOrReply(
   }
 }
 
-async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Promise<void> {
-  if (!("events" in reply)) return sendReply(ctx, reply);
-  ctx.respond = false;
-  const { requestId, signal } = ctx.state;
-  // Read when the head is sent: what a fallback does not take is known with the first event.
-  const headers = () => ({ ...ctx.state.headers, ...reply.headers });
-  const toEvent = reply.toErrorEvent ?? ((error) => ({ data: { error, done: true } }));
-  const onError = (thrown: unknown) => {
-    const error = toAppError(thrown);
-    logError(platform.logger, error, ctx);
-    return toEvent(toErrorBody(error, requestId).error);
-  };
-  const release = watchKey(ctx, platform.tenancy);
-  try {
-    await writeEventStream(ctx.res, reply, { headers, signal, onError, isHeadOnly: ctx.method === "HEAD" });
-  } catch (error) {
-    ctx.respond = true; // nothing was sent yet: an ordinary error response
-    throw error;
-  } finally {
-    release();
-  }
-}
+/** Whether a request is by a client of Anthropic, some of whose paths OpenAI's API has too. */
+const isForAnthropic = (ctx: ApiContext) =>
+  ctx.path.startsWith("/v1/") && (ctx.get("anthropic-version") !== "" || ctx.path.startsWith("/v1/messages"));
 
-/** The error of an unknown path. */
-function nothingAt(ctx: ApiContext, router: Router<RequestState>): AppError {
+/** The error of an unknown path, in the shape that its caller knows. */
+function nothingAt(ctx: ApiContext, dialect?: RouteDialect, router?: Router<RequestState>): AppError {
+  if (dialect) speak(ctx, dialect);
   const withVersion = `/v1${ctx.path}`;
-  const isKnown = router.match(withVersion, ctx.method).path.length > 0;
+  const isKnown = router !== undefined && router.match(withVersion, ctx.method).path.length > 0;
   const hint = isKnown ? ` It is ${withVersion}: set the base URL of your client to the address with /v1.` : "";
   return new AppError("not_found", `There is nothing at ${ctx.path.slice(0, 200)}.${hint}`);
 }
@@ -254,7 +247,9 @@ function respondToUnrouted(router: Router<RequestState>, widgetPaths: ReadonlySe
   return function respondToUnroutedRequest(ctx: ApiContext): void {
     const layers = router.match(ctx.path, ctx.method).path;
     const allowed = [...new Set(layers.flatMap((layer) => layer.methods))];
-    if (allowed.length === 0) throw nothingAt(ctx, router);
+    const dialect = isForAnthropic(ctx) ? anthropicDialect : undefined;
+    if (allowed.length === 0) throw nothingAt(ctx, dialect, router);
+    if (dialect) speak(ctx, dialect);
     if (ctx.method === "OPTIONS" && ctx.get("origin") !== "" && widgetPaths.has(ctx.path)) {
       respondToPreflight(ctx);
       return;

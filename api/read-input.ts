@@ -6,7 +6,7 @@ import { toPlainWords, toSentence } from "../src/plain-words.ts";
 import type { ApiContext } from "./context.ts";
 import { hasBody, type JsonLimit, mediaType, readJsonBody } from "./middleware/body.ts";
 import type { BodyBudget } from "./middleware/body-budget.ts";
-import { readMultipartBody } from "./middleware/multipart.ts";
+import { type KeepFile, readMultipartBody } from "./middleware/multipart.ts";
 import { formatPath, parseInput, type ReadInput, readInput as readPart } from "./middleware/validate.ts";
 import type { AnyRoute, BodyLimit, HandlerInput } from "./route.ts";
 
@@ -27,7 +27,14 @@ export type InputReader = ReturnType<typeof makeInputReader>;
  * Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know; `maxBytes` bounds a JSON
  * body further than the route does.
  */
-export function makeInputReader(limits: Config["limits"], route: AnyRoute, { reserveForBody }: BodyBudget) {
+export function makeInputReader(
+  limits: Config["limits"],
+  route: AnyRoute,
+  {
+    reserveForBody,
+    keepFileOf,
+  }: Pick<BodyBudget, "reserveForBody"> & { keepFileOf(ctx: ApiContext): KeepFile | undefined },
+) {
   const routeLimit = {
     ...bodyLimits(limits)[route.bodyLimit ?? "json"],
     ...defined({ keepsDigits: route.keepsDigits }),
@@ -41,8 +48,9 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, { res
     let given: ReadInput | undefined;
     const kept: { bytes?: Buffer } | undefined = route.documentedBody && {};
     if (route.multipart && mediaType(ctx) === "multipart/form-data") {
-      await reserveForBody(ctx, limits.sourceBytes);
-      given = readPart(route.multipart, await readMultipartBody(ctx, limits.sourceBytes), "body");
+      const most = route.keepsFile?.maxBytes ?? limits.sourceBytes;
+      await reserveForBody(ctx, most, { isKept: route.keepsFile !== undefined });
+      given = readPart(route.multipart, await readMultipartBody(ctx, most, keepFileOf(ctx)), "body");
     } else if (route.body) {
       const turn = reserveForBody(ctx, limit.bytes);
       if (turn !== undefined) await turn; // that of a small body is at once

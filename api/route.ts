@@ -45,7 +45,18 @@ export type StreamReply = {
   toErrorEvent?: (error: ErrorView & { requestId: string }) => SseMessage;
 };
 
-export type Reply = JsonReply | StreamReply;
+/** Bytes that are read as the client takes them. `length`: of all of them, where it is known. */
+export type BytesReply = {
+  status: number;
+  bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+  length?: number | undefined;
+  headers?: Record<string, string>;
+};
+
+export type Reply = JsonReply | StreamReply | BytesReply;
+
+/** Whether a reply is made while it is sent. */
+export const isStreamed = (reply: Reply): reply is StreamReply | BytesReply => "events" in reply || "bytes" in reply;
 
 /** How a protocol on a route reports a wrong body, and a caller over its limits; undefined: as any other route does. */
 export type RouteEnvelope = { toReply(error: AppError, requestId: string): JsonReply | undefined };
@@ -78,6 +89,11 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   ignore(name: string): void;
   /** Sets memory aside, in bytes, for stored contents that the request takes. @throws AppError `too_many_concurrent`, `unavailable`. */
   reserve(bytes: number): void;
+  /**
+   * Runs a read of much that is stored: four of the tenant run at a time, and one while other tenants work here, with pauses if it
+   * reads much. @throws what `read` throws; the signal's reason.
+   */
+  inTurn<T>(read: () => Promise<T>): Promise<T>;
   /** Why the caller, over its rate, is refused. Only set on routes with an `envelope`; others reply before the handler. */
   rejection?: AppError;
   /** For a call with an `Idempotency-Key`: stores what to replay if this process dies. Call it once the work is accepted. */
@@ -110,6 +126,17 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   isBodyOptional?: boolean;
   /** Schema of a `multipart/form-data` body, taken beside JSON: text fields and `file` (`uploadedFileSchema`). */
   multipart?: M;
+  /**
+   * Keeps the file of a multipart body as it comes, of so many bytes at most, in the place of memory: `file` is then a
+   * `keptFileSchema`.
+   */
+  keepsFile?: {
+    maxBytes: number;
+    keep(
+      call: { platform: Platform; caller: Caller },
+      chunks: AsyncIterable<Buffer>,
+    ): Promise<{ id: string; bytes: number; remove(): Promise<void> }>;
+  };
   /** Request headers that the route reads, for its documentation: name → what it does. */
   headers?: Readonly<Record<string, string>>;
   responses: Readonly<Record<number, ResponseDeclaration>>;

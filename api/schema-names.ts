@@ -4,6 +4,7 @@ import * as composite from "../src/composite/schemas.ts";
 import * as embeddings from "../src/gateway/embeddings-schemas.ts";
 import * as messages from "../src/gateway/message-schemas.ts";
 import * as messagesApi from "../src/gateway/messages-api/schemas.ts";
+import { listedModelSchema } from "../src/gateway/model-schemas.ts";
 import * as openai from "../src/gateway/openai-schemas.ts";
 import * as responsesRequest from "../src/gateway/responses/request-schemas.ts";
 import * as responses from "../src/gateway/responses/response-schemas.ts";
@@ -24,7 +25,7 @@ const names = new Map<z.core.$ZodType, string>(
     ContentPart: messages.contentPartSchema,
     ReasoningDetails: messages.reasoningDetailsSchema,
     ToolCall: messages.toolCallSchema,
-    Model: gateway.listedModelSchema,
+    Model: listedModelSchema,
     EmbeddingsRequest: embeddings.embeddingsBodySchema,
     EmbeddingsResponse: embeddings.embeddingsResponseSchema,
     OpenAiChatRequest: openai.openAiChatBodySchema,

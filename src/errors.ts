@@ -26,6 +26,8 @@ export const errorCodes = {
   source_refused: "invalid_request_error",
   source_unreachable: "invalid_request_error",
   unknown_model: "invalid_request_error",
+  /** The same to clients of OpenAI's paths. */
+  model_not_found: "invalid_request_error",
   method_not_allowed: "invalid_request_error",
   missing_api_key: "authentication_error",
   invalid_api_key: "authentication_error",

@@ -34,7 +34,9 @@ export function readRedisUrl(text: string, isCluster: boolean): RedisPlace | nul
     return { kind: "server", url: text, host: text.replace(/\?.*$/s, "") };
   const [, scheme, sentinel, userInfo = "", authority = "", path = "", query = ""] = FORM.exec(text) ?? [];
   if (scheme === undefined) return null;
-  if (!isCluster && !sentinel) return URL.canParse(text) ? { kind: "server", url: text, host: authority } : null;
+  const isOne = !authority.includes(",");
+  if (!isCluster && !sentinel)
+    return isOne && URL.canParse(text) ? { kind: "server", url: text, host: authority } : null;
   const hosts = readHosts(authority, sentinel ? DEFAULT_SENTINEL_PORT : DEFAULT_PORT);
   const parts = path.split("/").slice(1).map(decode);
   const [primary, dbText = "0", ...more] = sentinel ? parts : [undefined, ...parts];

@@ -58,9 +58,9 @@ export function toRedisError(error: unknown): AppError | undefined {
 /** ioredis rejects the commands that Redis did not answer with bare errors; here each of them gets a code. */
 function codeRejections(command: Command): void {
   const { reject } = command;
-  command.reject = (error: Error) => {
+  const rejectCoded = (error: Error) =>
     reject(error instanceof ReplyError ? error : Object.assign(error, { code: REDIS_UNAVAILABLE }));
-  };
+  command.reject = rejectCoded;
 }
 
 class CodedRedis extends Redis {

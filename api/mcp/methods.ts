@@ -89,7 +89,7 @@ function discover(_: HandlerInput, { dialect }: McpRequest) {
 }
 
 async function listTools(input: HandlerInput, { params, dialect }: McpRequest) {
-  const page = await pageFor(input, dialect, params.cursor);
+  const page = await input.inTurn(() => pageFor(input, dialect, params.cursor));
   if (page === null) throw new RpcFault(rpcCodes.params, "There is no page of this cursor.");
   return { ...page, ...cacheHints(dialect) };
 }

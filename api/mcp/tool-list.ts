@@ -1,8 +1,9 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import type { z } from "zod";
 import { defined } from "../../src/defined.ts";
-import { toJsonSchema } from "../../src/json-schema.ts";
+import { type JsonSchema, toJsonSchema } from "../../src/json-schema.ts";
 import { allTools } from "../../src/mcp-tools/all-tools.ts";
-import { listPublished } from "../../src/mcp-tools/published.ts";
+import { findPublished, listPublished } from "../../src/mcp-tools/published.ts";
 import type { AnyTool } from "../../src/mcp-tools/tool.ts";
 import type { Role } from "../../src/store/key-store.ts";
 import { hasRole } from "../../src/tenancy/roles.ts";
@@ -33,17 +34,20 @@ export async function pageFor(
   dialect: Dialect,
   cursor: unknown,
 ): Promise<{ tools: Tool[]; nextCursor?: string } | null> {
-  const published = await listPublished(platform, caller);
-  const before = cursor === undefined ? -1 : published.findIndex(({ name }) => name === cursor);
-  if (cursor !== undefined && before === -1) return null;
+  if (cursor !== undefined && (typeof cursor !== "string" || !(await findPublished(platform, caller, cursor))))
+    return null;
   const tools: Tool[] = [];
   let size = 0;
-  for (const each of published.slice(before + 1)) {
-    const shown = show(each, dialect);
-    size += JSON.stringify(shown).length;
-    const nextCursor = tools.at(-1)?.name;
-    if (size > MAX_PAGE && nextCursor !== undefined) return { tools, nextCursor };
-    tools.push(shown);
+  for (let after: string | null = cursor ?? ""; after !== null; ) {
+    const published = await listPublished(platform, caller, { after, maxBytes: MAX_PAGE });
+    for (const each of published.tools) {
+      const shown = show(each, dialect);
+      size += JSON.stringify(shown).length;
+      const nextCursor = tools.at(-1)?.name;
+      if (size > MAX_PAGE && nextCursor !== undefined) return { tools, nextCursor };
+      tools.push(shown);
+    }
+    after = published.end;
   }
   return { tools: [...tools, ...listFor(caller.role, dialect)] };
 }
@@ -54,17 +58,26 @@ const listed = new Map<Revision, { role: Role; shown: Tool }[]>();
 /** A tool as a revision shows it. Fields that are newer are left out of an older one, but for hints, which 2025-03-26 has. */
 function show(tool: AnyTool, dialect: Dialect): Tool {
   const { name, title, description, input, output, hints, start } = tool;
-  const inputSchema = ofObject(tool.inputSchema ?? toJsonSchema(input, "input"));
+  const inputSchema = ofObject(tool.inputSchema ?? derive(input, "input"));
   const shown = { name, description, inputSchema, annotations: { title, ...hints } };
   if (!isSince(dialect, "2025-06-18")) return shown;
-  const outputSchema = output && toOutputSchema(toJsonSchema(output, "output"), start !== undefined);
+  const outputSchema = output && toOutputSchema(derive(output, "output"), start !== undefined);
   const hasTasks = dialect.revision === "2025-11-25" && start !== undefined;
   return { ...shown, title, ...defined({ outputSchema }), ...(hasTasks && { execution: { taskSupport: "optional" } }) };
 }
+
+/** The JSON Schema of one of the product's own; many tools have the same, and to make one costs more than the rest of a listing. */
+function derive(schema: z.ZodType, side: "input" | "output"): JsonSchema {
+  const known = derived[side].get(schema) ?? toJsonSchema(schema, side);
+  derived[side].set(schema, known);
+  return known;
+}
+
+const derived = { input: new WeakMap<z.ZodType, JsonSchema>(), output: new WeakMap<z.ZodType, JsonSchema>() };
 
 const ofObject = (schema: object) => ({ ...schema, type: "object" as const });
 
 /** The schema of a result; a call that starts a job may return the job instead, when the client knows no tasks. */
 function toOutputSchema(result: object, isJob: boolean): NonNullable<Tool["outputSchema"]> {
-  return ofObject(isJob ? { anyOf: [result, toJsonSchema(acceptedSchema, "output")] } : result);
+  return ofObject(isJob ? { anyOf: [result, derive(acceptedSchema, "output")] } : result);
 }

@@ -39,8 +39,12 @@ export function makeBodyBudget(options: {
       throw new AppError("too_many_concurrent", message, { retryable: true, retryAfterMs: 1_000 });
     }
     if (taken + bytes > totalBytes) throw unavailable("Memory for another large body");
+    count(ctx, bytes);
+  };
+  const count = (ctx: ApiContext, bytes: number): void => {
+    const name = nameOf(ctx);
     taken += bytes;
-    takenBy.set(name, own + bytes);
+    takenBy.set(name, (takenBy.get(name) ?? 0) + bytes);
     ctx.res.once("close", () => {
       taken -= bytes;
       const left = (takenBy.get(name) ?? 0) - bytes;
@@ -50,19 +54,21 @@ export function makeBodyBudget(options: {
   };
   return {
     reserve,
+    /** The same for what is there already and cannot be refused any more. */
+    count,
     /**
      * Reserves for a body, and waits for its turn among the large ones of its tenant. One without a `Content-Length` counts as
-     * one of the largest that is allowed. The connection of one that arrives too slowly is cut, because no other body can use
+     * one of the largest that is allowed; one that is kept as it comes takes little memory. The connection of one that arrives too slowly is cut, because no other body can use
      * the memory that waits for it.
      * @throws AppError as `reserve`, and as `takeUpload`; `client_closed`.
      */
-    reserveForBody(ctx: ApiContext, limitBytes: number): Promise<void> | undefined {
+    reserveForBody(ctx: ApiContext, limitBytes: number, { isKept = false } = {}): Promise<void> | undefined {
       const length = ctx.get("content-length");
       const isUnknown = length === "" && ctx.get("transfer-encoding") !== "";
       const bytes = isUnknown ? limitBytes : Math.min(Number(length), limitBytes);
       if (!(bytes > QUICK_BYTES)) return undefined;
       const isReserved = bytes > SMALL_BYTES;
-      if (isReserved) reserve(ctx, bytes);
+      if (isReserved) reserve(ctx, isKept ? SMALL_BYTES : bytes);
       const waitMs = takeUpload?.(nameOf(ctx), bytes) ?? 0;
       const begin = () => {
         if (ctx.req.destroyed) throw clientClosed();

@@ -32,6 +32,7 @@ const statusOfType: Record<ErrorType, number> = {
 /** Codes whose status is not that of their type. */
 const statusOfCode: Partial<Record<ErrorCode, number>> = {
   budget_exhausted: 402,
+  model_not_found: 404,
   method_not_allowed: 405,
   request_too_large: 413,
   unsupported_media_type: 415,
@@ -51,6 +52,9 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
 
 /** When to retry, in ms, where the error itself does not say. */
 const defaultRetryAfterMs: Partial<Record<number, number>> = { 429: 1_000, 503: 2_000, 507: 30_000 };
+
+/** Where clients of other vendors call; those with a dialect of their own have it in the place of this. */
+const OPENAI_PATHS = "/v1/";
 
 /** Statuses with `Retry-After` (RFC 9110, 10.2.3); 502 passes on what a provider asked for. */
 const retryAfterStatuses = new Set([429, 502, 503, 507]);
@@ -153,5 +157,10 @@ function writeError(ctx: ApiContext, error: AppError, publicUrl: string | undefi
   if (status === 401) headers["www-authenticate"] = challenge(baseUrlOf(publicUrl, ctx.req.headers.host), ctx.path);
   const { dialect, requestId } = ctx.state;
   const own = { status: status === 499 ? 500 : status, body: toErrorBody(error, requestId) }; // 499 is for the log; no client reads it
+  if (error.code === "unknown_model" && ctx.path.startsWith(OPENAI_PATHS)) {
+    // What OpenAI's clients know such a model by.
+    const body = { error: { ...own.body.error, code: "model_not_found" } };
+    Object.assign(own, { status: 404, body });
+  }
   sendReply(ctx, { ...(dialect?.toError(toErrorView(error), requestId, error.cause) ?? own), headers });
 }

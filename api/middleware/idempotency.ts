@@ -10,7 +10,7 @@ import {
 } from "../../src/store/idempotency-store.ts";
 import type { Quotas } from "../../src/tenancy/quotas.ts";
 import { canonical, sha256 } from "../canonical-hash.ts";
-import type { HandlerInput, JsonReply, Reply } from "../route.ts";
+import { type HandlerInput, isStreamed, type JsonReply, type Reply } from "../route.ts";
 import { toAppError, toErrorBody, toStatus } from "./errors.ts";
 
 /** How long a response is kept for repeats, in ms. */
@@ -99,7 +99,7 @@ async function runClaimed(
     } else await store.release(claimed);
     throw error;
   }
-  if ("events" in reply) await store.release(claimed);
+  if (isStreamed(reply)) await store.release(claimed);
   else if (isSecret) await store.keep(claimed, undefined, true);
   else {
     const stored = toStored(reply, ignored);

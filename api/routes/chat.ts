@@ -34,6 +34,7 @@ const DEFAULT_MODEL = "meta-llm";
 /** Errors that any model call can end with. */
 export const modelCallErrors = [
   "unknown_model",
+  "model_not_found",
   "provider_not_configured",
   "provider_key_refused",
   "budget_exhausted",

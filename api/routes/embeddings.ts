@@ -14,7 +14,7 @@ const embeddingsRoute = (path: string, tag: string, surface?: string) =>
     example: { input: ["a job", "a lease"] },
     async result(input) {
       const { body, platform } = input;
-      const outcome = await platform.gateway.embed(toGatewayCaller(input, surface), toEmbedRequest(body));
+      const outcome = await platform.gateway.embed(toGatewayCaller(input, surface), await toEmbedRequest(body));
       const { costUsd, logId } = outcome;
       return { ...toEmbeddingList(outcome, body.encoding_format), costUsd, logId };
     },

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { listedModelSchema, modelQuerySchema } from "../../src/gateway/schemas.ts";
+import { listedModelSchema, modelQuerySchema } from "../../src/gateway/model-schemas.ts";
 import { totalHeader, wholeListQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";

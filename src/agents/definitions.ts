@@ -57,7 +57,7 @@ export function makeAgentDefinitions(deps: AgentsDeps) {
         details: { agentIds: [only, ...others] },
       });
     },
-    /** What is a tool of `/mcp`, at most `limit`; and the one of a name. */
+    /** A page of what is a tool of `/mcp`; and the one of a name. */
     listPublished: agents.listPublished,
     findPublished: agents.findPublished,
     /** An agent's definition, which may be a few seconds old; null when there is none. */

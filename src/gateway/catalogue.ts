@@ -1,11 +1,11 @@
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import type { ProviderKey } from "../tenancy/provider-keys.ts";
+import type { ModelEntry } from "./model-schemas.ts";
 import { type EdgeSettings, edgeModels, type ServedModel } from "./providers/edge/models.ts";
 import { chats, type ProviderModel, settingFields } from "./providers/model.ts";
 import type { Provider } from "./providers/provider.ts";
 import { keyedProviders, keyProviders, ownProvider } from "./providers/registry.ts";
-import type { ModelEntry } from "./schemas.ts";
 
 /** The temperature and `top_p` of every provider when a request names none; some models take no others. */
 export const DEFAULT_SAMPLING = 1;

@@ -1,10 +1,11 @@
 import { defined, withoutNulls } from "../defined.ts";
-import { AppError, renameField } from "../errors.ts";
+import { AppError, invalidRequest, renameField } from "../errors.ts";
 import { requireModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { EmbeddingsBody } from "./embeddings-schemas.ts";
 import { findModel } from "./find-model.ts";
+import { text } from "./message-schemas.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
 import type { CallContext, EmbeddingResult } from "./providers/provider.ts";
@@ -15,9 +16,38 @@ import { findKeys, isUsable, notConfigured, type Target } from "./resilience/tar
 export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };
 
 /** The request that a body of `POST /ai/embeddings` makes. */
-export function toEmbedRequest(body: EmbeddingsBody): EmbedRequest {
+export async function toEmbedRequest(body: EmbeddingsBody): Promise<EmbedRequest> {
   const { input, model, dimensions } = withoutNulls(body);
-  return defined({ input: typeof input === "string" ? [input] : input, model, dimensions });
+  return defined({ input: await toTexts(input), model, dimensions });
+}
+
+/** Of all inputs together, as at OpenAI. */
+const MAX_TOKENS = 300_000;
+
+/** The text of tokens; undefined where one of them has none. */
+function tryDecode(decode: (tokens: number[]) => string, tokens: number[]): string | undefined {
+  try {
+    return decode(tokens);
+  } catch {
+    return undefined; // a number that the encoding leaves out
+  }
+}
+
+/** The texts of an input. Any model embeds those of tokens. @throws AppError `invalid_request` for tokens of no text. */
+async function toTexts(input: EmbeddingsBody["input"]): Promise<string[]> {
+  if (typeof input === "string") return [input];
+  const each = typeof input[0] === "number" ? [input] : input;
+  if (each.every((one) => typeof one === "string")) return each;
+  // Its tables take 80 MB, so that only a process that is sent tokens loads them.
+  const { decode } = await import("gpt-tokenizer/encoding/cl100k_base");
+  const lists = each as number[][]; // the schema has one kind in a list
+  const total = lists.reduce((sum, { length }) => sum + length, 0);
+  if (total > MAX_TOKENS) throw invalidRequest("input", `input has more than ${MAX_TOKENS} tokens.`);
+  return lists.map((tokens, place) => {
+    const said = text.min(1).safeParse(tryDecode(decode, tokens));
+    if (said.success) return said.data;
+    throw invalidRequest("input", `input[${place}] has tokens of no text, or of one that is too long.`);
+  });
 }
 
 export type EmbedOutcome = {

@@ -23,6 +23,7 @@ import { countPrompt } from "./count-prompt.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedRequest, embed, makeEmbeddings } from "./embed.ts";
 import { findModel } from "./find-model.ts";
+import type { ModelQuery } from "./model-schemas.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
@@ -34,7 +35,6 @@ import { followServedModels } from "./providers/edge/served-models.ts";
 import { openProviders } from "./providers/registry.ts";
 import { makeReranking } from "./rerank.ts";
 import { makeBreakers } from "./resilience/breakers.ts";
-import type { ModelQuery } from "./schemas.ts";
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 

@@ -19,6 +19,7 @@ import {
   toolChoiceSchema,
   toolSchema,
   usageSchema,
+  wordFields,
 } from "./schemas.ts";
 
 const messageSchema = z.discriminatedUnion("role", [
@@ -39,6 +40,7 @@ export const openAiChatBodySchema = z.object({
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
   ...samplingFields,
+  ...wordFields,
   max_tokens: tokenLimit.nullish(),
   max_completion_tokens: tokenLimit.nullish().describe("The same as `max_tokens`"),
   n: z.literal(1, "only one choice is made").nullish(),

@@ -3,6 +3,7 @@ import { isSmallJson, withFewFields } from "../bounded-json.ts";
 import {
   assistantMessage,
   conversationOf,
+  MAX_PARTS,
   MAX_TOOLS,
   reasoningDetailsSchema,
   text,
@@ -80,8 +81,28 @@ export const asFormat = <S extends z.ZodType>(schema: S) =>
 const MAX_METADATA = 16;
 const metadataName = z.string().min(1).max(64);
 const metadataValue = z.string().max(512);
-const identifier = z.string().min(1).max(64);
+/** Clients send an empty one for none. */
+const identifier = z.string().max(64);
 const MAX_USER = 512;
+
+const penalty = z.number().min(-2).max(2).nullish();
+const MAX_BIASES = 1_024;
+/** What OpenAI's chats alone have: https://platform.openai.com/docs/api-reference/chat/create. */
+export const wordFields = {
+  logit_bias: withFewFields(
+    MAX_BIASES,
+    z.record(z.string().regex(/^\d{1,7}$/, "must be a token's number"), z.number().min(-100).max(100)),
+  ).nullish(),
+  logprobs: z.boolean().nullish(),
+  top_logprobs: z.number().int().min(0).max(20).nullish(),
+  prediction: z
+    .object({
+      type: z.literal("content"),
+      content: z.union([text, z.array(z.object({ type: z.literal("text"), text })).max(MAX_PARTS)]),
+    })
+    .nullish()
+    .describe("What much of the answer will be"),
+};
 
 /** What both surfaces take to steer an answer; null stands for absence. */
 export const samplingFields = {
@@ -102,16 +123,19 @@ export const samplingFields = {
   verbosity: z.enum(["low", "medium", "high"]).nullish().describe("How long the answer is to be"),
   parallel_tool_calls: z.boolean().nullish().describe("Whether the model may call several tools at once"),
   metadata: withFewFields(MAX_METADATA, z.record(metadataName, metadataValue)).nullish(),
-  user: z.string().min(1).max(MAX_USER).nullish().describe("Your user, for a provider that looks for abuse"),
+  user: z.string().max(MAX_USER).nullish().describe("Your user, for a provider that looks for abuse"),
   safety_identifier: identifier.nullish().describe("The name that replaces `user`"),
   service_tier: z.enum(serviceTiers).nullish(),
   prompt_cache_key: identifier.nullish().describe("The same for calls that begin alike, so that they share a cache"),
+  presence_penalty: penalty,
+  frequency_penalty: penalty,
 };
 
 const same = <S extends z.ZodType>(schema: S, name: string) => schema.describe(`The same as \`${name}\``);
 
 /** The body of `POST /ai/chat`. Null stands for absence. */
 export const chatBodySchema = z.object({
+  ...wordFields,
   messages: conversationOf(messageSchema),
   model: z
     .string()
@@ -242,47 +266,3 @@ export const chatEventSchema = z.union([
   }),
   z.object({ done: z.literal(true), error: streamErrorSchema }),
 ]);
-
-/** One entry of `GET /ai/models`. */
-export const modelEntrySchema = z.object({
-  id: z.string(),
-  name: z.string(),
-  provider: z.string().describe("`openai`, `anthropic`, `edge`, or the name of a custom provider"),
-  type: z.string(),
-  contextWindow: z.number().int().positive(),
-  inputCostPer1k: z.number().min(0).describe("USD for 1,000 tokens"),
-  outputCostPer1k: z.number().min(0).describe("USD for 1,000 tokens"),
-  supportedFeatures: z.array(z.string()),
-  reasoningEfforts: z
-    .array(z.enum(efforts))
-    .optional()
-    .describe("The efforts that it takes; of another one the next lower is used, and named in `x-svc-ignored`"),
-  settings: z
-    .array(z.string())
-    .optional()
-    .describe("Further settings that it takes; another one is left out, and named in `x-svc-ignored`"),
-  temperature: z
-    .object({ min: z.number(), max: z.number() })
-    .optional()
-    .describe("The temperatures that it takes; one beyond them is adjusted, and named in `x-svc-ignored`"),
-  aliases: z.array(z.string()).optional().describe("Other names that it is called by"),
-  batch: z.literal(true).optional().describe("Whether `prefer_async` answers through a batch, at half the price"),
-  priceSource: z.string().optional(),
-  priceDate: z.string().optional(),
-});
-export type ModelEntry = z.output<typeof modelEntrySchema>;
-
-/** An entry of a tenant's list. */
-export const listedModelSchema = modelEntrySchema.extend({
-  available: z.boolean().describe("Whether your calls can use it right now"),
-  unavailableBecause: z.string().optional(),
-});
-export type ListedModel = z.output<typeof listedModelSchema>;
-
-/** Which models are listed. */
-export const modelQuerySchema = z.strictObject({
-  provider: z.string().min(1).max(40).optional().describe("Its id, or the name of a custom provider"),
-  available: z.enum(["true", "false"]).optional().describe("Only those that your calls can use, or cannot use"),
-  type: z.string().min(1).max(50).optional().describe("Task type, as `chat`, `coding`, `reasoning`, `embedding`"),
-});
-export type ModelQuery = z.output<typeof modelQuerySchema>;

@@ -4,7 +4,8 @@ import { compositeBodySchema, compositeResultSchema } from "../composite/schemas
 import { notFound } from "../errors.ts";
 import { toChatRequest } from "../gateway/chat/request.ts";
 import { toChatResponse } from "../gateway/chat/response.ts";
-import { chatBodySchema, chatResponseSchema, listedModelSchema, modelQuerySchema } from "../gateway/schemas.ts";
+import { listedModelSchema, modelQuerySchema } from "../gateway/model-schemas.ts";
+import { chatBodySchema, chatResponseSchema } from "../gateway/schemas.ts";
 import { checkHealth, readinessSchema } from "../health.ts";
 import { idSchema } from "../ids.ts";
 import { queryBodySchema, queryOutcomeSchema } from "../rag/schemas.ts";

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { runBodySchema, runResultSchema } from "../agents/schemas.ts";
 import { queryBodySchema, queryOutcomeSchema } from "../rag/schemas.ts";
+import type { Published as Page, PageOfPublished } from "../store/published.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { MAX_PUBLISHED } from "../tool-names.ts";
 import { executeBodySchema, workflowResultSchema } from "../workflows/schemas.ts";
@@ -10,18 +11,27 @@ import { type AnyTool, type ToolPlatform, tool } from "./tool.ts";
 
 type Published = { _id: string; name: string; description: string };
 
-/** All of them that a key may use, by name. */
+/** A page of those that a key may use, by name. `end`: the name after which there are more; null on the last page. */
 export async function listPublished(
   { agents, workflows, searchTools }: ToolPlatform,
   caller: Caller,
-): Promise<AnyTool[]> {
+  { after, maxBytes }: Pick<PageOfPublished, "after" | "maxBytes">,
+): Promise<Page<AnyTool>> {
+  const page = { after, limit: MAX_PUBLISHED, maxBytes };
   const [ofAgents, ofWorkflows, ofDocuments] = await Promise.all([
-    agents.listPublished(caller.tenantId, MAX_PUBLISHED),
-    workflows.listPublished(caller.tenantId, MAX_PUBLISHED),
-    searchTools.listPublished(caller, MAX_PUBLISHED),
+    agents.listPublished(caller.tenantId, page),
+    workflows.listPublished(caller.tenantId, page),
+    searchTools.listPublished(caller, page),
   ]);
-  const all = [...ofDocuments.map(toSearchTool), ...ofWorkflows.map(toWorkflowTool), ...ofAgents.map(toAgentTool)];
-  return [...new Map(all.map((each) => [each.name, each])).values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const ends = [ofAgents.end, ofWorkflows.end, ofDocuments.end].filter((end) => end !== null).sort();
+  const end = ends[0] ?? null; // beyond the first of them it is not known which is the next
+  const all = [
+    ...ofDocuments.tools.map(toSearchTool),
+    ...ofWorkflows.tools.map(toWorkflowTool),
+    ...ofAgents.tools.map(toAgentTool),
+  ].filter(({ name }) => end === null || name <= end);
+  const byName = new Map(all.map((each) => [each.name, each]));
+  return { tools: [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), end };
 }
 
 /** The tool of a name; undefined when the key has none. Of several, which an earlier version could make, the agent. */

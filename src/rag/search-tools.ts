@@ -5,6 +5,7 @@ import { notFound } from "../errors.ts";
 import { idSchema } from "../ids.ts";
 import { publishSchema } from "../published-tools.ts";
 import type { Page, PageQuery } from "../store/page.ts";
+import type { PageOfPublished } from "../store/published.ts";
 import type { SearchToolChange, SearchToolRecord } from "../store/search-tool-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Caller } from "../tenancy/roles.ts";
@@ -83,10 +84,10 @@ export function makeSearchTools(deps: { store: Pick<Store, "searchTools" | "coll
       await requireUse(caller, id);
       await definitions.remove(caller, id);
     },
-    /** Those of a tenant that a key may use, at most `limit`; and the set of documents of one. */
-    async listPublished(caller: Caller, limit: number) {
-      const tools = await searchTools.listPublished(caller.tenantId, limit);
-      return tools.filter((tool) => mayUseTool(caller, tool));
+    /** Those of a page that a key may use; and the set of documents of one. */
+    async listPublished(caller: Caller, page: PageOfPublished) {
+      const { tools, end } = await searchTools.listPublished(caller.tenantId, page);
+      return { tools: tools.filter((tool) => mayUseTool(caller, tool)), end };
     },
     async findPublished(caller: Caller, name: string) {
       const tool = await searchTools.findPublished(caller.tenantId, name);

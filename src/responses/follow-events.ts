@@ -1,10 +1,15 @@
 import type { NumberedEvent } from "../gateway/responses/stream.ts";
 import type { Jobs } from "../jobs/jobs.ts";
+import type { ResponseEventRecord } from "../store/response-event-store.ts";
 import type { BackgroundResponse } from "../store/response-store.ts";
 import { type LogDeps, parseEvents } from "./event-log.ts";
 
 /** An announcement may be lost with Redis; the events are read anyway after this time, in ms. */
 const POLL_MS = 2_000;
+
+/** Runs a read of much when it is the caller's turn. */
+export type InTurn = <T>(read: () => Promise<T>) => Promise<T>;
+export type FollowOptions = { after: number; signal: AbortSignal; inTurn?: InTurn };
 
 type FollowDeps = Pick<LogDeps, "store"> & Pick<Jobs, "watch">;
 
@@ -12,7 +17,7 @@ type FollowDeps = Pick<LogDeps, "store"> & Pick<Jobs, "watch">;
 export async function* followEvents(
   { store, watch }: FollowDeps,
   { tenantId, _id: responseId, jobId }: Pick<BackgroundResponse, "tenantId" | "_id" | "jobId">,
-  { after, signal }: { after: number; signal: AbortSignal },
+  { after, signal, inTurn = (read) => read() }: FollowOptions,
 ): AsyncGenerator<NumberedEvent[]> {
   let next = after + 1;
   const changes = await watch(tenantId, jobId);
@@ -20,11 +25,16 @@ export async function* followEvents(
     for (;;) {
       // Read first: when it has ended by now, all of its events are there.
       const isOpen = (await store.responses.about(tenantId, responseId))?.isOpen === true;
-      for await (const record of store.responseEvents.read(tenantId, responseId, next)) {
-        const events = parseEvents(record).filter(({ sequence_number: number }) => number >= next);
-        next = record.to;
-        yield events;
-        if (record.kept !== undefined) return;
+      const records = store.responseEvents.read(tenantId, responseId, next)[Symbol.asyncIterator]();
+      try {
+        for (let page = await readNext(records, { next, inTurn }); page !== null; ) {
+          next = page.next;
+          yield page.events;
+          if (page.isEnd) return;
+          page = await readNext(records, { next, inTurn });
+        }
+      } finally {
+        await records.return?.();
       }
       if (!isOpen) return;
       await changes.next(POLL_MS, signal);
@@ -32,4 +42,14 @@ export async function* followEvents(
   } finally {
     changes.stop();
   }
+}
+
+/** The events of the next record from number `next` on; null when there is none now. */
+function readNext(records: AsyncIterator<ResponseEventRecord>, { next, inTurn }: { next: number; inTurn: InTurn }) {
+  return inTurn(async () => {
+    const { value: record, done } = await records.next();
+    if (done) return null;
+    const events = parseEvents(record).filter(({ sequence_number: number }) => number >= next);
+    return { events, next: record.to, isEnd: record.kept !== undefined };
+  });
 }

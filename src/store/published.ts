@@ -1,12 +1,20 @@
-import type { Collection, Filter } from "mongodb";
+import { BSON, type Collection, type Filter } from "mongodb";
 import { ofTenant, type TenantDocument } from "./collection.ts";
-import { findPage } from "./page.ts";
+import { findPage, projectionOf } from "./page.ts";
+
+/** Which tools are wanted: those after a name, at most `limit`, and none after the one with which they have more than `maxBytes`. */
+export type PageOfPublished = { after: string; limit: number; maxBytes: number };
+/** A page of tools. `end`: the name after which there are more; null on the last page. */
+export type Published<P> = { tools: P[]; end: string | null };
+
+/** Tools that one read brings; each may have 32 KiB, and its record more. */
+const BATCH = 8;
 
 /**
  * What a tenant has published of a collection, as tools: `name` is the field of a tool's name, `fields` are those that `toTool`
  * reads. Of two with one name, made at the same time, the newer counts.
  */
-export function makePublished<T extends TenantDocument, S extends { _id: string }, P>(
+export function makePublished<T extends TenantDocument, S extends { _id: string }, P extends { name: string }>(
   records: Collection<T>,
   { name, fields }: { name: string; fields: readonly string[] },
   toTool: (record: S) => P[],
@@ -25,8 +33,24 @@ export function makePublished<T extends TenantDocument, S extends { _id: string 
     return tools;
   };
   return {
-    /** The newest first. */
-    listPublished: (tenantId: string, limit: number) => find(tenantId, published, limit),
+    /** Those after a name, in the order of names: `limit` of them, or fewer with some `maxBytes` in all. */
+    async listPublished(tenantId: string, { after, limit, maxBytes }: PageOfPublished): Promise<Published<P>> {
+      const found = records
+        .find(ofTenant(tenantId, { [name]: { $gt: after } }) as Filter<T>)
+        .project<S>(projectionOf(fields))
+        .sort({ [name]: 1, _id: 1 })
+        .limit(limit + 1)
+        .batchSize(BATCH);
+      const tools: P[] = [];
+      let bytes = 0;
+      for await (const record of found) {
+        const last = tools.at(-1);
+        if (last !== undefined && (tools.length === limit || bytes > maxBytes)) return { tools, end: last.name };
+        tools.push(...toTool(record));
+        bytes += BSON.calculateObjectSize(record);
+      }
+      return { tools, end: null };
+    },
     findPublished: async (tenantId: string, tool: string): Promise<P | null> =>
       (await find(tenantId, { [name]: tool } as Filter<T>, 1))[0] ?? null,
     countPublished: (tenantId: string, limit: number) =>

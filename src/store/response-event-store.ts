@@ -28,8 +28,8 @@ export const responseEventCollection = defineCollection<ResponseEventRecord>({
   ],
 });
 
-/** Records that one read brings; the largest have some hundred KB. */
-const BATCH = 8;
+/** Records that one read brings: the largest has megabytes, and waits in memory while its reader is slow. */
+const BATCH = 1;
 
 export type ResponseEventStore = ReturnType<typeof makeResponseEventStore>;
 

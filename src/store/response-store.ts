@@ -3,6 +3,7 @@ import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { gatherWrites } from "./gather-writes.ts";
 import type { StoredCaller } from "./key-store.ts";
+import { projectionOf } from "./page.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
 import { insertIfAbsent, runWrite } from "./writes.ts";
@@ -19,6 +20,8 @@ export type StoredResponse = TenantDocument & {
   bytes: { response: number; output: number; input: number; events?: number };
   /** The responses before it in its conversation, from the first one on. */
   chain: string[];
+  /** The conversation whose items come before: those before the first of `chain`, or before its own. */
+  conversationId?: string;
   /** Items and bytes of its conversation, up to its end. */
   total: { items: number; bytes: number };
   createdAt: Date;
@@ -46,6 +49,15 @@ export type BackgroundResponse = StoredResponse &
 
 /** What a sweep needs of a response, to close it. */
 export type OpenResponse = Pick<BackgroundResponse, "_id" | "tenantId" | "jobId">;
+
+const shownFields = ["response", "output", "startedAt"] as const;
+/** What of a response its caller is shown. */
+export type ShownResponse = Pick<BackgroundResponse, "_id" | "response" | "output" | "startedAt">;
+
+const headFields = ["tenantId", "bytes", "jobId", "isStreamed"] as const;
+/** A response without its texts; what one in the background alone has may be absent. */
+export type ResponseHead = Pick<BackgroundResponse, "_id" | "tenantId" | "bytes"> &
+  Partial<Pick<BackgroundResponse, "jobId" | "isStreamed">>;
 
 /** How a response in the background ends. */
 export type ResponseEnd = Pick<StoredResponse, "response" | "output" | "bytes" | "total"> & { error?: ErrorView };
@@ -102,11 +114,20 @@ export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater"
   return {
     ...work,
     get: (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse | null> => get(tenantId, id),
+    /** What of a response its caller is shown; null when it is not there. */
+    shown: (tenantId: string, id: string) =>
+      background.findOne<ShownResponse>(ofTenant(tenantId, { _id: id }), { projection: projectionOf(shownFields) }),
+    /** What is known of a response without its texts; null when it is not there. */
+    withoutTexts: (tenantId: string, id: string) =>
+      background.findOne<ResponseHead>(ofTenant(tenantId, { _id: id }), { projection: projectionOf(headFields) }),
     /** Where a response stands in its conversation; null when it is not there. */
     about: (tenantId: string, id: string) =>
-      responses.findOne<Pick<StoredResponse, "chain" | "total" | "isOpen">>(ofTenant(tenantId, { _id: id }), {
-        projection: { chain: 1, total: 1, isOpen: 1 },
-      }),
+      responses.findOne<Pick<StoredResponse, "chain" | "total" | "isOpen" | "conversationId">>(
+        ofTenant(tenantId, { _id: id }),
+        {
+          projection: { chain: 1, total: 1, isOpen: 1, conversationId: 1 },
+        },
+      ),
     /** Writes a record, together with others that come at the same time, and counts its bytes as stored until it expires. */
     async insert(record: StoredResponse | BackgroundResponse): Promise<void> {
       const bytes = bytesOf(record);

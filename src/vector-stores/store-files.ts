@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import { AppError, notFound } from "../errors.ts";
+import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { cancelWork, unlessOver } from "../jobs/work.ts";
 import { type DocumentRecord, isGone } from "../store/document-record.ts";
@@ -11,9 +11,8 @@ import type { FileState } from "./schemas.ts";
 import { makeUploads } from "./uploads.ts";
 import { toStoreFile } from "./views.ts";
 
-/** Most bytes of texts that one call for a file's content gets. */
-const MAX_CONTENT_BYTES = 8 << 20;
-const CHUNKS_AT_A_TIME = 200;
+/** Chunks of a file's content that one read brings. */
+const CHUNKS_AT_A_TIME = 50;
 
 type Attributes = Record<string, string | number | boolean>;
 export type NewStoreFile = { fileId: string; attributes?: Attributes | undefined; batchId?: string };
@@ -81,26 +80,25 @@ export function makeStoreFiles({ store, rag, jobs, quotas, gateway }: VectorStor
       const { _id } = await find(caller, name, fileId);
       await rag.remove(caller, _id);
     },
-    /** The texts of its chunks. @throws AppError `not_found`, `request_too_large`. */
-    async content(caller: Caller, name: string, fileId: string): Promise<string[]> {
+    /** The texts of its chunks, some at a time, each read when they are asked for. @throws AppError `not_found`. */
+    async content(caller: Caller, name: string, fileId: string): Promise<AsyncIterable<string[]>> {
       const { _id: documentId, version } = await find(caller, name, fileId);
-      const texts: string[] = [];
-      let bytes = 0;
-      for (let from = 0; ; from += CHUNKS_AT_A_TIME) {
-        const page = { from, limit: CHUNKS_AT_A_TIME };
-        const chunks = await store.chunks.list(caller.tenantId, { documentId, version }, page);
-        for (const { content } of chunks) {
-          bytes += Buffer.byteLength(content);
-          if (bytes > MAX_CONTENT_BYTES)
-            throw new AppError("request_too_large", "The file has too much text for one call.");
-          texts.push(content);
-        }
-        if (chunks.length < CHUNKS_AT_A_TIME) return texts;
-      }
+      return textsOf(store, { tenantId: caller.tenantId, documentId, version });
     },
     /** Ends the job of a document that is not indexed yet. */
     async stop({ tenantId, jobId }: DocumentRecord): Promise<void> {
       await unlessOver(cancelWork(jobs, [rag.work], { tenantId, jobId }));
     },
   };
+}
+
+async function* textsOf(
+  { chunks }: Pick<VectorStoreDeps["store"], "chunks">,
+  { tenantId, ...of }: { tenantId: string; documentId: string; version: number },
+): AsyncGenerator<string[]> {
+  for (let from = 0; ; from += CHUNKS_AT_A_TIME) {
+    const found = await chunks.list(tenantId, of, { from, limit: CHUNKS_AT_A_TIME });
+    yield found.map(({ content }) => content);
+    if (found.length < CHUNKS_AT_A_TIME) return;
+  }
 }

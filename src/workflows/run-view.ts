@@ -108,7 +108,7 @@ function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[]
 }
 
 export function toApprovalView(approval: ApprovalRecord): ApprovalView {
-  const { _id: approvalId, tenantId: _, path: _path, unsettledSince, ...fields } = approval;
+  const { _id: approvalId, tenantId: _, keyId: _key, path: _path, unsettledSince, ...fields } = approval;
   const { status, decidedBy: decided_by } = fields;
   const decision = status === "approved" || status === "rejected" ? status : undefined;
   return toView({ approvalId, ...fields, decision, decided_by });

@@ -36,7 +36,7 @@ export function makeWorkflows(deps: WorkflowsDeps) {
   return {
     ...makeWorkflowDefinitions(deps),
     ...approvals,
-    /** What is a tool of `/mcp`, at most `limit`; and the one of a name. */
+    /** A page of what is a tool of `/mcp`; and the one of a name. */
     listPublished: workflows.listPublished,
     findPublished: workflows.findPublished,
     /**

@@ -33,7 +33,7 @@ const grantingFields = new Set([
 
 /** Fields of these names, in these bodies, that hold what a model is sent, and grant nothing. */
 const vendors =
-  /^post \/(ai\/chat|v1\/(chat\/completions|responses|messages|messages\/count_tokens|messages\/batches))$/;
+  /^post \/(ai\/chat|v1\/(chat\/completions|responses|responses\/compact|responses\/input_tokens|messages|messages\/count_tokens|messages\/batches|conversations|conversations\/:id\/items))$/;
 
 /** Fields that limit, and stand in bodies that take unknown fields: they are marked. */
 const limits: Record<string, string[]> = {

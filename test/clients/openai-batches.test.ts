@@ -122,7 +122,7 @@ describe("files and batches through the official openai client", function () {
     const errors = await read(batch.error_file_id);
     expect(errors.map((one) => [one.custom_id, one.error.code])).to.deep.equal([
       ["bad", "invalid_request"],
-      ["no-model", "unknown_model"],
+      ["no-model", "model_not_found"],
       ["refused", "provider_rejected"],
     ]);
     expect((await Array.fromAsync(openai.batches.list())).map(({ id }) => id)).to.include(made.id);

@@ -95,7 +95,7 @@ describe("the official openai client with agents and patterns as models", functi
       );
     expect(await failing("agent:Nobody"))
       .to.be.instanceOf(OpenAI.BadRequestError)
-      .and.include({ code: "unknown_model" });
+      .and.include({ code: "model_not_found" });
     expect(await failing("composite:critique:financial", "My card number is 4242 4242 4242 4242"))
       .to.be.instanceOf(OpenAI.UnprocessableEntityError)
       .and.include({ code: "compliance_blocked", param: "messages[0].content" });

@@ -237,7 +237,7 @@ describeTargets("the official openai client", leftOut, (target) => {
     const picture = { role: "user", content: [{ type: "image_url", image_url: { url: "http://a.b/c.png" } }] };
     const unread = await failureOf(chat({ messages: [picture] }));
     expect([unread.status, unread.param]).to.deep.equal([400, "messages[0].content[0].image_url.url"]);
-    expect(await failureOf(chat({ model: "no-such" }))).to.include({ code: "unknown_model", param: "model" });
+    expect(await failureOf(chat({ model: "no-such" }))).to.include({ code: "model_not_found", param: "model" });
     upstream.setDefault({ status: 500 });
     expect(await failureOf(chat({}))).to.be.instanceOf(OpenAI.InternalServerError);
     upstream.setDefault({});

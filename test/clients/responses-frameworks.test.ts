@@ -179,8 +179,11 @@ describeTargets("frameworks that speak the Responses API", {}, function (target)
               },
             ],
           });
+          if (id === models["the offline model"]) {
+            expect(output.town).to.match(/PNG of 4 by 4 pixels/);
+            return; // it has no upstream
+          }
           expect(output).to.deep.equal({ town: "Graz" });
-          if (id === models["the offline model"]) return; // which has no upstream
           expect(JSON.stringify(upstream.requests.at(-1)?.body)).to.include(pictureOf(4, 4).slice(-60));
         });
       });

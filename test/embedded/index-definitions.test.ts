@@ -80,9 +80,10 @@ describe("embedded store: definitions of search indexes", () => {
     });
   });
 
-  it("do not change what is filed by them, nor those that are not there", async () => {
+  it("file the words of other texts anew, and refuse an index that is not there", async () => {
     await withFreshServer(async (db) => {
       const things = await emptyCollection(db);
+      await things.insertOne({ tenant: "a", title: "valve", body: "pump" });
       await things.createSearchIndex({ name: "words", definition: texts("tenant") });
       const refusal = async (name: string, definition: Document) =>
         things.updateSearchIndex(name, definition).then(
@@ -90,11 +91,18 @@ describe("embedded store: definitions of search indexes", () => {
           (error: { codeName?: string }) => error.codeName,
         );
       expect(await refusal("words", texts("tenant", "group"))).to.equal("none");
-      const other = { mappings: { dynamic: false, fields: { body: { type: "string" } } } };
-      expect(await refusal("words", other)).to.equal("NotImplemented");
-      expect(await refusal("nothing", texts("tenant"))).to.equal("IndexNotFound");
       const [index] = (await things.listSearchIndexes().toArray()) as Document[];
       expect(index?.latestDefinition).to.deep.equal(texts("tenant", "group"));
+      const other = { mappings: { dynamic: false, fields: { body: { type: "string" } } } };
+      expect(await refusal("words", other)).to.equal("none");
+      const find = (query: string) =>
+        things
+          .aggregate([{ $search: { index: "words", compound: { must: [{ text: { query, path: "body" } }] } } }])
+          .toArray();
+      expect([(await find("pump")).length, (await find("valve")).length]).to.deep.equal([1, 0]);
+      await things.insertOne({ tenant: "a", title: "valve", body: "pump and valve" });
+      expect((await find("pump")).length, "what is written later").to.equal(2);
+      expect(await refusal("nothing", texts("tenant"))).to.equal("IndexNotFound");
     });
   });
 });

@@ -295,8 +295,7 @@ describe("chats with an agent in the place of a model", function () {
       ] as const) {
         const answer = await member.post(path, { model, ...body });
         expect([answer.status, answer.at("error.code"), answer.at("error.param")], answer.text).to.deep.equal([
-          400,
-          "unknown_model",
+          ...(path.startsWith("/v1") ? [404, "model_not_found"] : [400, "unknown_model"]),
           "model",
         ]);
       }

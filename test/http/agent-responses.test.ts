@@ -84,7 +84,7 @@ describe("responses of agents in the background", function () {
     const before = (await harness.member.get("/jobs")).at("data");
     const refusals: [object, number, string, string][] = [
       [{ model: "agent:Nurse", input: "My SSN is 219-47-8831." }, 422, "compliance_blocked", "input[0].content"],
-      [{ model: "agent:Nobody" }, 400, "unknown_model", "model"],
+      [{ model: "agent:Nobody" }, 404, "model_not_found", "model"],
       [{ model: "composite:critique:healthcare" }, 400, "invalid_request", "background"],
     ];
     for (const [fields, ...refusal] of refusals) {

@@ -129,7 +129,7 @@ describe("conversations with Claude", function () {
         messages.push(message, { role: "tool", tool_call_id: `toolu_${turn}_1`, content: "three" });
       }
       const { calls } = upstream;
-      expect(calls.map(marksOf)).to.deep.equal([0, 3, 3, 3]);
+      expect(calls.map(marksOf)).to.deep.equal([2, 3, 3, 3]);
       const [, , third, last] = answered(calls);
       expect(third?.cache_read_input_tokens).to.be.above(512);
       expect(last?.cache_read_input_tokens).to.be.above(third?.cache_read_input_tokens ?? 0);
@@ -212,7 +212,7 @@ describe("conversations with Claude", function () {
     const result = { role: "tool", tool_call_id: "toolu_1", content: [{ type: "text", text: "seen" }, content[0]] };
     const asked = { role: "assistant", content: "", tool_calls: toolCalls };
     for (const messages of [[question], [question, asked, result]]) {
-      const body = { model, messages, tools };
+      const body = { model, messages, ...(messages.length > 1 && { tools }) };
       expect((await client.post("/ai/chat", body)).status).to.equal(200);
       const { events } = await client.events("POST", "/ai/chat", { body: { ...body, stream: true } });
       await Array.fromAsync(events);

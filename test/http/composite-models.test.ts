@@ -123,8 +123,8 @@ describe("chats with a composite pattern in the place of a model", () => {
       for (const stream of [false, true]) {
         const answer = await member.post(CHAT, { model, stream, messages });
         expect([answer.status, answer.at("error.code"), answer.at("error.param")], answer.text).to.deep.equal([
-          400,
-          "unknown_model",
+          404,
+          "model_not_found",
           "model",
         ]);
         expect(answer.string("error.message")).to.contain("chain-of-thought");

@@ -159,6 +159,7 @@ describe("custom providers", () => {
     }
     const cases: [string, object][] = [
       ["key", { key: "" }],
+      ["key", { key: "7-signs" }],
       ["key", { key: "with blanks in it" }],
       ["wire", { wire: "gemini" }],
       ["models", { models: [] }],
@@ -341,6 +342,25 @@ describe("custom providers", () => {
     expect(upstream.requests, "it is not followed").to.have.length(1);
     upstream.setDefault({ rawBody: " ".repeat(17 << 20) });
     expect((await chat({ model })).at("error.code")).to.equal("provider_failed");
+  });
+
+  it("answer with no more than their model can say, and are read of an error as far as it explains", async () => {
+    const short = { ...model, id: "lab/short", maxOutput: 1_000 };
+    await put("lab-k", { models: [model, short] });
+    const answerOf = (characters: number) =>
+      JSON.stringify({
+        choices: [{ index: 0, message: { role: "assistant", content: "x".repeat(characters) }, finish_reason: "stop" }],
+      });
+    upstream.setDefault({ rawBody: answerOf(200_000) });
+    expect((await chat({ model: "lab-k/lab/short" })).status).to.equal(200);
+    upstream.setDefault({ rawBody: answerOf(400_000) });
+    expect((await chat({ model: "lab-k/lab/short" })).at("error.code")).to.equal("provider_failed");
+    upstream.setDefault({ rawBody: answerOf(5_000_000) });
+    expect((await chat({ model: "lab-k/lab/small" })).at("error.code")).to.equal("provider_failed");
+    await put("lab-k"); // closes its breaker
+    upstream.setDefault({ status: 400, rawBody: " ".repeat(15 << 20) });
+    const refused = await chat({ model: "lab-k/lab/small" });
+    expect([refused.status, refused.at("error.details.status")], refused.text).to.deep.equal([400, 400]);
   });
 
   it("are not called when their key cannot be read, as one that was sealed for another provider", async () => {

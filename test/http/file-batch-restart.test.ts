@@ -112,7 +112,11 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     await run(made._id);
     expect(await batches().batch(viewerOf(tenantId), made._id)).to.deep.equal(finished);
     expect(finished).to.include({ status: "completed", completed: 1, failed: 1, expired: 0 });
-    const results = (await batches().results(viewerOf(tenantId), made._id)).toString("utf8").trim().split("\n");
+    const { pieces } = await batches().results(viewerOf(tenantId), made._id);
+    const results = Buffer.concat(await Array.fromAsync(pieces))
+      .toString("utf8")
+      .trim()
+      .split("\n");
     expect(results.map((line) => JSON.parse(line).result.type)).to.deep.equal(["succeeded", "errored"]);
     await gateway.setBudget(tenantId, null);
   });

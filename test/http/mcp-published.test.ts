@@ -194,4 +194,29 @@ describe("tools that a tenant publishes", function () {
     expect(new Set(all).size).to.equal(all.length);
     expect(second.at("result.nextCursor")).to.equal(undefined);
   });
+
+  it("are read a page at a time, and one page at a time for a tenant while others work", async () => {
+    const { workflows } = harness.test.platform;
+    const { listPublished } = workflows;
+    let running = 0;
+    const seen: { running: number; read: number }[] = [];
+    workflows.listPublished = async (...asked) => {
+      running += 1;
+      const page = await listPublished(...asked);
+      seen.push({ running, read: page.tools.length });
+      running -= 1;
+      return page;
+    };
+    try {
+      const large = { ...inputSchema, description: "d".repeat(31_000) };
+      for (let n = 0; n < 30; n += 1) await harness.create([greet], { inputSchema: large, ...publish(`aa_${n}`) });
+      await harness.stranger.get("/jobs");
+      await Promise.all(Array.from({ length: 8 }, () => list(harness.member)));
+      expect(Math.max(...seen.map((one) => one.running)), "at once").to.equal(1);
+      expect(Math.max(...seen.map((one) => one.read)), "on a page").to.be.below(12);
+      expect(seen).to.have.lengthOf(8);
+    } finally {
+      workflows.listPublished = listPublished;
+    }
+  });
 });

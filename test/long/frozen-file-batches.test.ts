@@ -139,7 +139,8 @@ describe("a file of requests that two workers run at once", () => {
     const { batch, results } = test.platform.gateway.fileBatches;
     const counts = { status: "completed", completed: answered, failed: 1, expired: 0 };
     expect(await batch(viewerOf(tenantId), recordId), when).to.include(counts);
-    const lines = read(await results(viewerOf(tenantId), recordId));
+    const { pieces } = await results(viewerOf(tenantId), recordId);
+    const lines = read(Buffer.concat(await Array.fromAsync(pieces)));
     const ends = lines.map(({ custom_id, result }) => [custom_id, result?.type]);
     expect(ends, when).to.deep.equal([
       ["first", "succeeded"],

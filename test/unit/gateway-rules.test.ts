@@ -7,10 +7,11 @@ import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import { classifyTask, type IsUsable, routeAuto, routeNamed } from "../../src/gateway/chat/route-model.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import { estimateTokens } from "../../src/gateway/count-tokens.ts";
+import { modelEntrySchema } from "../../src/gateway/model-schemas.ts";
 import { toNanoUsd } from "../../src/gateway/money/prices.ts";
 import { makeBreaker } from "../../src/gateway/resilience/breaker.ts";
 import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/resilience/retry.ts";
-import { chatBodySchema, modelEntrySchema } from "../../src/gateway/schemas.ts";
+import { chatBodySchema } from "../../src/gateway/schemas.ts";
 
 import { cpuTimeOf } from "../support/cpu-time.ts";
 

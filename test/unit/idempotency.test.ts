@@ -65,6 +65,7 @@ function makeServer() {
         header: () => undefined,
         ignore: () => undefined,
         reserve: () => undefined,
+        inTurn: (read) => read(),
         checkpoint: async () => undefined,
         ...input,
       },

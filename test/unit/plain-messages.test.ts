@@ -74,9 +74,9 @@ describe("messages in plain words", () => {
     });
   }
 
-  it("say what to send in the place of a file that is not read", async () => {
+  it("name the type of a file that is not read, and those that are", async () => {
     const old = Buffer.concat([Buffer.from("d0cf11e0a1b11ae1", "hex"), Buffer.alloc(600)]);
-    expect((await errorOf(() => parseSource({ bytes: old }))).message).to.match(/DOCX or PDF/);
+    expect((await errorOf(() => parseSource({ bytes: old }))).message).to.match(/Office of before 2007.*PDF, DOCX/);
   });
 
   it("write sizes as people do", () => {

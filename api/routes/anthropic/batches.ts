@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { invalidRequest } from "../../../src/errors.ts";
-import { MAX_FILE_LINES, messagesEndpoint } from "../../../src/gateway/batches/file/read-lines.ts";
-import type { MessageResult } from "../../../src/gateway/batches/file/write-answers.ts";
+import { MAX_MESSAGE_REQUESTS, messagesEndpoint } from "../../../src/gateway/batches/file/read-lines.ts";
 import { toForwardedHeaders } from "../../../src/gateway/messages-api/forwarded.ts";
 import { messagesBodySchema } from "../../../src/gateway/messages-api/schemas.ts";
 import { idSchema } from "../../../src/ids.ts";
@@ -10,7 +9,8 @@ import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { betaQuery, toForwardedPath } from "./beta.ts";
-import { anthropicDialect, toAnthropicError } from "./errors.ts";
+import { anthropicDialect } from "./errors.ts";
+import { toAnthropicResults } from "./results.ts";
 
 const DAY_MS = 86_400_000;
 const BATCHES = "/v1/messages/batches";
@@ -45,7 +45,7 @@ const requestsOf = <S extends z.ZodType>(paramsSchema: S) =>
     requests: z
       .array(z.object({ custom_id: customId, params: paramsSchema }))
       .min(1)
-      .max(MAX_FILE_LINES)
+      .max(MAX_MESSAGE_REQUESTS)
       .superRefine(requireOwnIds),
   });
 
@@ -135,10 +135,10 @@ export const anthropicBatchRoutes = [
     params,
     responses: { 200: { description: "JSON lines", contentType: "application/x-jsonl", body: z.string() } },
     errors: ["wrong_state"],
-    async handler({ params: { id }, caller, platform }) {
-      const bytes = await platform.gateway.fileBatches.results(caller, id);
-      const body = toAnthropicResults(bytes.toString("utf8"));
-      return { status: 200, headers: { "content-type": "application/x-jsonl" }, body };
+    async handler({ params: { id }, caller, platform, inTurn }) {
+      const { pieces } = await inTurn(() => platform.gateway.fileBatches.results(caller, id));
+      const headers = { "content-type": "application/x-jsonl" };
+      return { status: 200, headers, bytes: toAnthropicResults(pieces) };
     },
   }),
   routes.post(`${BATCHES}/:id/cancel`, {
@@ -168,18 +168,6 @@ export const anthropicBatchRoutes = [
     },
   }),
 ];
-
-/** The results as Anthropic's clients read them. Most lines are messages, which are as they were written. */
-function toAnthropicResults(lines: string): string {
-  const toLine = (line: string) => {
-    if (!line.includes('"type":"errored"')) return line;
-    const { result, ...head }: { result: MessageResult } = JSON.parse(line); // as it was written
-    if (result.type !== "errored") return line; // its text says so
-    const error = toAnthropicError({ ...result.error, requestId: result.jobId }).body;
-    return JSON.stringify({ ...head, result: { type: result.type, error } });
-  };
-  return lines.split("\n").map(toLine).join("\n");
-}
 
 function toView(batch: FileBatchDocument): z.output<typeof batchSchema> {
   const { _id: id, status, reachedAt, createdAt, archivedAt, total, completed, failed, expired = 0 } = batch;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ModelEntry } from "../../../src/gateway/schemas.ts";
+import type { ModelEntry } from "../../../src/gateway/model-schemas.ts";
 import { named } from "../../schema-names.ts";
 
 /** A model as Anthropic lists it: https://platform.claude.com/docs/en/api/models/list. */

@@ -31,6 +31,17 @@ const toItem = ({ file_id: fileId, attributes }: Pick<AddFile, "file_id" | "attr
   attributes: attributes ?? undefined,
 });
 
+/** The JSON of a file's content, made as its texts are read. */
+async function* toContentPage(batches: AsyncIterable<string[]>): AsyncGenerator<Buffer> {
+  let before = '{"object":"vector_store.file_content.page","data":[';
+  for await (const texts of batches)
+    for (const text of texts) {
+      yield Buffer.from(before + JSON.stringify({ type: "text", text }));
+      before = ",";
+    }
+  yield Buffer.from(`${before === "," ? "" : before}],"has_more":false,"next_page":null}`);
+}
+
 export const vectorStoreFileRoutes = [
   routes.post("/v1/vector_stores/:id/files", {
     summary: "Add a file to a vector store",
@@ -84,11 +95,13 @@ export const vectorStoreFileRoutes = [
         }),
       },
     },
-    errors: ["request_too_large"],
-    async result({ params: { id, fileId }, caller, platform }) {
+    async handler({ params: { id, fileId }, caller, platform }) {
       const texts = await platform.vectorStores.files.content(caller, id, fileId);
-      const data = texts.map((text) => ({ type: "text", text }));
-      return { object: "vector_store.file_content.page", data, has_more: false, next_page: null };
+      return {
+        status: 200,
+        headers: { "content-type": "application/json; charset=utf-8" },
+        bytes: toContentPage(texts),
+      };
     },
   }),
   routes.delete("/v1/vector_stores/:id/files/:fileId", {

@@ -53,10 +53,16 @@ export function toChatRequest(body: ChatBody): ChatRequest {
     verbosity: given.verbosity,
     parallelToolCalls: either(given, "parallelToolCalls", "parallel_tool_calls"),
     metadata: given.metadata,
-    user: given.user,
-    safetyIdentifier: either(given, "safetyIdentifier", "safety_identifier"),
+    user: given.user || undefined,
+    safetyIdentifier: either(given, "safetyIdentifier", "safety_identifier") || undefined,
     serviceTier: either(given, "serviceTier", "service_tier"),
-    promptCacheKey: either(given, "promptCacheKey", "prompt_cache_key"),
+    promptCacheKey: either(given, "promptCacheKey", "prompt_cache_key") || undefined,
+    presencePenalty: given.presence_penalty,
+    frequencyPenalty: given.frequency_penalty,
+    logitBias: given.logit_bias,
+    prediction: given.prediction,
+    logprobs: given.logprobs,
+    topLogprobs: given.top_logprobs,
   });
 }
 

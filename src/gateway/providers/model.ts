@@ -38,7 +38,22 @@ export const settingFields = {
   safetyIdentifier: "safety_identifier",
   serviceTier: "service_tier",
   promptCacheKey: "prompt_cache_key",
+  presencePenalty: "presence_penalty",
+  frequencyPenalty: "frequency_penalty",
+  logitBias: "logit_bias",
+  prediction: "prediction",
+  logprobs: "logprobs",
+  topLogprobs: "top_logprobs",
 } as const;
+/** Those that shape which words come next, as models that reason do not take them. */
+export const wordSettings = [
+  "presencePenalty",
+  "frequencyPenalty",
+  "logitBias",
+  "prediction",
+  "logprobs",
+  "topLogprobs",
+] as const satisfies readonly (keyof typeof settingFields)[];
 export type Setting = keyof typeof settingFields;
 
 /** Prices in USD for a million tokens, as providers print them; without one of their own, cached tokens cost as others do. */

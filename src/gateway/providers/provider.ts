@@ -60,6 +60,15 @@ export type Sampling = {
   serviceTier?: ServiceTier;
   /** Calls that begin alike and have the same key find each other's prompt in the provider's cache. */
   promptCacheKey?: string;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  /** Tokens, by their numbers, that are to come more or less often. */
+  logitBias?: Record<string, number>;
+  /** What much of the answer will be, so that it comes sooner. */
+  prediction?: Record<string, unknown>;
+  /** Whether each token of the answer comes with its probability, and with how many others. */
+  logprobs?: boolean;
+  topLogprobs?: number;
 };
 
 /** A chat completion as the gateway asks a provider for it: the model is the provider's own name for it. */
@@ -126,6 +135,8 @@ export function toServed({ text, reasoning = "", toolCalls, usage }: CompletionR
 export type CallContext = {
   signal: AbortSignal;
   apiKey?: string;
+  /** Above this a whole answer is refused, in bytes. */
+  maxAnswerBytes?: number;
   /**
    * Called at most once when a failed call is still billable: aborted while pending, or cut mid-response. The prompt and what
    * was sent are charged. Not called once a stream has yielded a part.

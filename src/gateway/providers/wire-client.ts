@@ -3,6 +3,7 @@ import { StringDecoder } from "node:string_decoder";
 import type { AppError } from "../../errors.ts";
 import {
   type Connection,
+  MAX_ERROR_BYTES,
   makeTransport,
   type TransportCall,
   type TransportResponse,
@@ -13,8 +14,6 @@ import { parsePartialJson } from "./partial-json.ts";
 import type { CallContext, RawRequest, Served, StreamPart, ToHeaders } from "./provider.ts";
 import { fromWireError, readAnswer, WireRefusal, withoutKey } from "./wire-errors.ts";
 
-/** An error body of a stream is read up to this, in bytes. */
-const MAX_ERROR_BYTES = 64 << 10;
 /** An error body of a stream that still comes after this time counts as it is then, in ms; `firstByteMs` where less. */
 const MAX_ERROR_MS = 10_000;
 
@@ -27,6 +26,14 @@ export type ResponseReader<T> = {
   /** A model writes it, and not a byte comes before it is done. */
   isSlow?: boolean;
 };
+
+/** Charges what was served of a response that broke off, or was given up. */
+function chargeBy(measure: ResponseReader<unknown>["measure"], { onCharged }: CallContext) {
+  return (begun: string, isGivenUp: boolean) => {
+    const served = measure(parsePartialJson(begun));
+    if (served !== undefined || isGivenUp) onCharged?.(served ?? {});
+  };
+}
 
 /** POSTs JSON to one provider's API. What is not 2xx is thrown as an AppError that never holds the key. */
 export function makeWireClient(
@@ -42,6 +49,7 @@ export function makeWireClient(
     path,
     body,
     signal: context.signal,
+    maxBytes: context.maxAnswerBytes,
     headers: { "content-type": "application/json", ...options.toHeaders(context.apiKey ?? options.apiKey) },
   });
   const toRawCall = ({ path, body, headers }: RawRequest, context: CallContext): TransportCall => {
@@ -66,10 +74,7 @@ export function makeWireClient(
   return {
     /** The whole response. */
     async send<T>(path: string, body: string, context: CallContext, reader: ResponseReader<T>): Promise<T> {
-      const charge = (begun: string, isGivenUp: boolean) => {
-        const served = reader.measure(parsePartialJson(begun));
-        if (served !== undefined || isGivenUp) context.onCharged?.(served ?? {});
-      };
+      const charge = chargeBy(reader.measure, context);
       const call = { ...toCall(path, body, context), isWhole: reader.isSlow === true, onBroken: charge };
       const response = await transport.send(call);
       if (response.status < 200 || response.status > 299) throw toError(response, context);
@@ -99,10 +104,7 @@ export function makeWireClient(
       context: CallContext,
       measure: ResponseReader<unknown>["measure"],
     ): Promise<string> {
-      const onBroken = (begun: string, isGivenUp: boolean) => {
-        const served = measure(parsePartialJson(begun));
-        if (served !== undefined || isGivenUp) context.onCharged?.(served ?? {});
-      };
+      const onBroken = chargeBy(measure, context);
       const response = await transport.send({ ...toRawCall(request, context), isWhole: true, onBroken });
       if (response.status < 200 || response.status > 299) throw toRefusal(response, context);
       return response.body;

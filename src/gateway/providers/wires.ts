@@ -1,6 +1,6 @@
 import type { Connection } from "../resilience/transport.ts";
 import { openMessages } from "./anthropic/provider.ts";
-import { efforts, type Feature, type ProviderModel } from "./model.ts";
+import { efforts, type Feature, type ProviderModel, wordSettings } from "./model.ts";
 import { makeResponsesProvider } from "./openai-responses/provider.ts";
 import { makeWireProvider } from "./openai-wire/provider.ts";
 import type { Provider } from "./provider.ts";
@@ -29,7 +29,7 @@ const all = {
     models: {
       features: ["streaming", "tool_use", "tool_choice", "vision", "json_schema", "json_object"],
       efforts,
-      settings: ["seed", "parallelToolCalls", "user"],
+      settings: ["seed", "parallelToolCalls", "user", ...wordSettings],
       maxTemperature: 2,
     },
   },

@@ -4,6 +4,7 @@ import type { ProviderKey } from "../../tenancy/provider-keys.ts";
 import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
+import { chats } from "../providers/model.ts";
 import type { CallContext, Provider } from "../providers/provider.ts";
 import { isCustom, ownProvider } from "../providers/registry.ts";
 import type { Breaker, Permit } from "./breaker.ts";
@@ -100,7 +101,12 @@ export async function attemptTarget<T>(
   const { apiKey } = target.key;
   const { signal, onCharged } = input;
   try {
-    const context = apiKey === "" ? { signal, onCharged } : { signal, onCharged, apiKey };
+    const context = {
+      signal,
+      onCharged,
+      ...(apiKey !== "" && { apiKey }),
+      ...(isCustom(target.model.provider) && chats(target.model) && { maxAnswerBytes: answerBytesOf(target.model) }),
+    };
     const result = await traced.run(() => attempt(context, permit));
     if (describe !== undefined) permit.note(() => describe(result));
     if (about.isStream === true) permit.begin();
@@ -111,6 +117,17 @@ export async function attemptTarget<T>(
     throw toCallersError(error, target);
   }
 }
+
+/**
+ * What an answer of a custom provider may have, in bytes: so much for each token that its model writes at most, with room for
+ * escapes and what is around them, up to a bound, since a tenant says itself how many tokens that are.
+ */
+const BYTES_A_TOKEN = 32;
+const BYTES_AROUND = 256 << 10;
+const MAX_ANSWER_BYTES = 4 << 20;
+
+const answerBytesOf = ({ maxOutput }: CataloguedModel) =>
+  Math.min(BYTES_AROUND + BYTES_A_TOKEN * maxOutput, MAX_ANSWER_BYTES);
 
 /** A permit whose end is the span's. */
 function tracePermit({ begin, leave }: Permit, traced: Traced, model: CataloguedModel): AttemptPermit {

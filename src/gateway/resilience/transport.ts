@@ -1,10 +1,15 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { AppError } from "../../errors.ts";
+import { type EnterLarge, takeTurn } from "./large-answers.ts";
 import { fromAbort, fromConnectionError, isHeadersTimeout } from "./transport-errors.ts";
 
 /** Above this, a JSON response is refused: no model writes so much, and it must fit into memory many times over. */
 const MAX_RESPONSE_BYTES = 64 << 20;
+/** An error body is read up to this, in bytes. */
+export const MAX_ERROR_BYTES = 64 << 10;
+/** A larger answer is read in its turn, in bytes, where a connection has turns. */
+const LARGE_BYTES = 256 << 10;
 /** A stream is paused while the reader is behind by more than this. */
 const MAX_UNREAD_BYTES = 1 << 20;
 
@@ -21,12 +26,16 @@ export type Connection = {
   timeouts: TransportTimeouts;
   /** Connections to its origin that have been opened; without it, a pool of its own. */
   dispatcher?: Pool | undefined;
+  /** The turns in which large answers are read, where they have some. */
+  enterLarge?: EnterLarge | undefined;
 };
 export type TransportCall = {
   path: string;
   headers: Record<string, string>;
   body: string;
   signal: AbortSignal;
+  /** Above this an answer is refused, in bytes; default: 64 MiB. */
+  maxBytes?: number | undefined;
   /** The first byte comes when all the work is done. */
   isWhole?: boolean;
   /**
@@ -50,7 +59,7 @@ export type TransportStream = {
  * `client_closed`. It sits directly on undici's dispatcher: no stream object and no promise a chunk more than
  * the reader awaits, since this is the hot path of every model call.
  */
-export function makeTransport({ baseUrl, timeouts, dispatcher }: Connection) {
+export function makeTransport({ baseUrl, timeouts, dispatcher, enterLarge }: Connection) {
   const { origin, pathname } = new URL(baseUrl);
   const root = pathname.replace(/\/+$/, "");
   const pool =
@@ -76,19 +85,33 @@ export function makeTransport({ baseUrl, timeouts, dispatcher }: Connection) {
       new Promise<TransportResponse>((resolve, reject) => {
         const parts: Buffer[] = [];
         let bytes = 0;
+        let turn: ReturnType<typeof takeTurn> | undefined;
         const toText = () =>
           parts.length === 1 && parts[0] ? parts[0].toString("utf8") : Buffer.concat(parts).toString("utf8");
+        const end = ({ status, headers }: Exchange) => {
+          resolve({ status, headers, body: toText() });
+          turn?.end();
+        };
         dispatch(call, {
           onHeaders: () => undefined,
-          onChunk: (chunk, { fail }) => {
+          onChunk: (chunk, exchange) => {
             bytes += chunk.length;
-            if (bytes > MAX_RESPONSE_BYTES)
-              fail(new AppError("provider_failed", "The provider's answer is too large."));
-            else parts.push(chunk);
+            const isAnswer = isGood(exchange.status);
+            if (isAnswer && bytes > (call.maxBytes ?? MAX_RESPONSE_BYTES))
+              return exchange.fail(new AppError("provider_failed", "The provider's answer is too large."));
+            parts.push(chunk);
+            if (isAnswer && enterLarge && bytes > LARGE_BYTES) turn ??= takeTurn(exchange, call.signal, enterLarge);
+            if (isAnswer || bytes <= MAX_ERROR_BYTES) return;
+            parts.splice(0, parts.length, Buffer.concat(parts).subarray(0, MAX_ERROR_BYTES));
+            end(exchange); // what follows of an error is not read
+            exchange.fail(new Error("The error is too long."));
           },
-          onEnd: ({ status, headers }) => resolve({ status, headers, body: toText() }),
+          onEnd: end,
           onBroken: (isGivenUp) => call.onBroken?.(toText(), isGivenUp),
-          onError: reject,
+          onError: (error) => {
+            reject(error); // does nothing once the start of an error was enough
+            turn?.end();
+          },
         });
       }),
     /** Sends, and resolves when the headers are there. */

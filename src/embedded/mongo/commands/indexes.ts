@@ -135,7 +135,7 @@ function createSearchIndexes(context: CommandContext, fields: Fields<typeof inde
   return { indexesCreated: indexes.map(({ id, name }) => ({ id: String(id), name })) };
 }
 
-/** Gives an index other paths to filter by. Its vector and its words stay as they are filed. */
+/** Gives an index other paths. Words are filed anew if it has other texts; its vector stays as it is filed. */
 function updateSearchIndex(context: CommandContext, { name, definition }: Fields<typeof updateShape>): Document {
   const { storage } = context.engine;
   const collection = findCollection(context);
@@ -144,9 +144,11 @@ function updateSearchIndex(context: CommandContext, { name, definition }: Fields
   if (!collection || !known) throw commandError("IndexNotFound", `there is no search index ${name}`);
   const spec = { ...readSearchIndexSpec({ name, definition, type: known.type }), id: known.id };
   const { text } = known;
-  if (text && !isDeepStrictEqual(readTextDefinition(spec.definition).textPaths, text.definition.textPaths))
-    throw notOffered("another text in updateSearchIndex");
-  collection.searchIndexes[at] = storage.atomically(() => redefineSearchIndex(storage, collection, spec));
+  const isOther = text && !isDeepStrictEqual(readTextDefinition(spec.definition).textPaths, text.definition.textPaths);
+  collection.searchIndexes[at] = storage.atomically(() => {
+    if (isOther) text.drop(); // it is filled again as a new one is
+    return redefineSearchIndex(storage, collection, spec);
+  });
   return {};
 }
 

@@ -6,6 +6,7 @@ import { Rescheduled } from "../../../jobs/reschedule.ts";
 import { defineWork, submitWork, type Work } from "../../../jobs/work.ts";
 import { cancellableFileBatchStates, type FileBatchDocument, openFileBatchStates } from "../../../store/file-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
+import type { OpenedSource } from "../../../store/source-store.ts";
 import { maySee, type Viewer } from "../../../tenancy/roles.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import { type BatchEndpoint, messagesEndpoint } from "./read-lines.ts";
@@ -67,11 +68,11 @@ export function makeFileBatches(deps: FileBatchDeps) {
     /** @throws AppError `not_found`. */
     batch: findBatch,
     /** The results of a batch of messages, as lines of JSON (`MessageResult`). @throws AppError `not_found`, `wrong_state`. */
-    async results(caller: Viewer, batchId: string): Promise<Buffer> {
+    async results(caller: Viewer, batchId: string): Promise<OpenedSource> {
       const { outputFileId } = await findEnded(caller, batchId);
-      const bytes = await deps.store.sources.read(caller.tenantId, outputFileId);
-      if (bytes === null) throw notFound("result");
-      return bytes;
+      const opened = await deps.store.sources.open(caller.tenantId, outputFileId);
+      if (opened === null) throw notFound("result");
+      return opened;
     },
     /** Deletes a batch of messages that has ended, its requests and its answers. @throws AppError as `results` does. */
     async remove(caller: Viewer, batchId: string): Promise<void> {
@@ -172,9 +173,10 @@ async function close(deps: FileBatchDeps, batch: FileBatchDocument, job: JobReco
     const faults = [{ code, message, param: null, line: null }];
     await cancelItems(deps, batch);
     if (batch.endpoint === messagesEndpoint) {
-      const { lines } = await readInput(deps.store, batch);
       const failure = { type, code, message };
-      await writeAnswers(deps, { batch, lines, jobIds: itemJobIds(batch), failure });
+      const jobIds = itemJobIds(batch);
+      const stateOf = await deps.store.jobs.statesOf(tenantId, jobIds);
+      await writeAnswers(deps, { batch, lines: () => readInput(deps.store, batch), jobIds, stateOf, failure });
     }
     await moveBatch(files, batch, openFileBatchStates, { status: "failed", faults });
     return;

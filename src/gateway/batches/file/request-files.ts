@@ -1,6 +1,7 @@
 import { AppError, notFound } from "../../../errors.ts";
 import { newId } from "../../../ids.ts";
 import type { FileDocument } from "../../../store/file-store.ts";
+import type { OpenedSource } from "../../../store/source-store.ts";
 import type { Store } from "../../../store/store.ts";
 
 /** Files of requests, and of answers to them, as OpenAI's clients see them. */
@@ -27,6 +28,20 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
       await files.ensure(file);
       return file;
     },
+    /** Keeps contents as they come, under the id of a file that is not there yet. What a failure leaves is removed. */
+    async keepContent(tenantId: string, chunks: AsyncIterable<Buffer>) {
+      const id = newId("file");
+      const remove = () => sources.remove(tenantId, id);
+      try {
+        return { id, bytes: await sources.ensureStream(tenantId, id, chunks), remove };
+      } catch (error) {
+        await remove();
+        throw error;
+      }
+    },
+    /** The file whose contents were kept. */
+    addKept: (tenantId: string, about: Pick<FileDocument, "_id" | "filename" | "purpose" | "keyId" | "bytes">) =>
+      files.ensure({ tenantId, ...about, createdAt: new Date() }),
     /** @throws AppError `not_found`. */
     file: findFile,
     /** @throws AppError `not_found`. */
@@ -35,6 +50,12 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
       const bytes = await sources.read(tenantId, fileId);
       if (bytes === null) throw notFound("file");
       return bytes;
+    },
+    /** The content in pieces; see `open` of the source store. @throws AppError `not_found`. */
+    async openContent(tenantId: string, fileId: string): Promise<OpenedSource> {
+      const opened = await sources.open(tenantId, fileId);
+      if (opened === null) throw notFound("file");
+      return opened;
     },
     /** @throws AppError `not_found`; `wrong_state` while a batch reads it. */
     async removeFile(tenantId: string, fileId: string): Promise<void> {

@@ -4,12 +4,13 @@ import type { CompletionRequest } from "../provider.ts";
 export const BREAKPOINT = { cache_control: { type: "ephemeral" as const } };
 
 /**
- * Whether the start of a request is likely to come again soon: that of a conversation, or of a call whose `promptCacheKey`
- * says so. Writing to the cache costs a quarter more than not writing, and reading a tenth at most, so one repeat pays for it.
+ * Whether the start of a request is likely to come again soon: that of a conversation, of a call with tools, whose
+ * results come back after all that it has, or of one whose `promptCacheKey` says so. Writing to the cache costs a quarter more than not writing, and reading a tenth at most, so one repeat pays for it.
  * A prompt below the model's minimum (512 to 4,096 tokens) is neither kept nor charged more, so its length needs no look.
  */
-export function willRepeat({ messages, promptCacheKey }: CompletionRequest): boolean {
-  return promptCacheKey !== undefined || messages.some(({ role }) => role === "assistant");
+export function willRepeat({ messages, promptCacheKey, tools, toolChoice }: CompletionRequest): boolean {
+  const mayCall = tools !== undefined && toolChoice !== "none";
+  return promptCacheKey !== undefined || mayCall || messages.some(({ role }) => role === "assistant");
 }
 
 /**

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Pool } from "undici";
 import { defined } from "../../../defined.ts";
+import { makeShares } from "../../../isolation/shares.ts";
 import type { Logger } from "../../../logger.ts";
 import { openGuardedPool, type PoolOptions } from "../../../net/egress.ts";
 import type { CustomProviderDocument } from "../../../store/custom-provider-store.ts";
@@ -12,6 +13,8 @@ import { type WireName, wires } from "../wires.ts";
 const MAX_OPENED = 500;
 /** A longer response fails, in bytes: its server is a tenant's, and one may come for each of the tenant's calls at once. */
 const MAX_RESPONSE_BYTES = 16 << 20;
+/** Large answers that are read at once, those of all tenants together; of each tenant one. */
+const LARGE_AT_ONCE = 16;
 
 export type ConnectionsDeps = { timeouts: TransportTimeouts; logger: Logger } & Pick<
   PoolOptions,
@@ -30,13 +33,15 @@ export function makeConnections({ allowOrigins, lookup, timeouts, logger }: Conn
       void pool.close().catch((error: unknown) => logger.warn({ err: error }, "a pool stays open")),
   });
   const options = { allowOrigins, connectMs: timeouts.connectMs, maxBytes: MAX_RESPONSE_BYTES, ...defined({ lookup }) };
+  const turns = makeShares({ size: LARGE_AT_ONCE, perOwner: 1 });
   return {
     /** @throws AppError `source_refused` for an address that the operator does not allow any more. */
-    open({ _id, baseUrl, wire }: CustomProviderDocument): Provider {
+    open({ _id, tenantId, baseUrl, wire }: CustomProviderDocument): Provider {
       const known = opened.get(_id);
       if (known?.baseUrl === baseUrl && known.wire === wire) return known.provider;
       const pool = openGuardedPool(baseUrl, options);
-      const provider = wires[wire as WireName].open({ baseUrl, timeouts, dispatcher: pool }); // as the schema let it in
+      const enterLarge = (signal: AbortSignal) => turns.enter(tenantId, signal);
+      const provider = wires[wire as WireName].open({ baseUrl, timeouts, dispatcher: pool, enterLarge }); // as the schema let it in
       opened.set(_id, { baseUrl, wire, provider, pool });
       return provider;
     },

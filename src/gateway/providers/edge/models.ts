@@ -1,4 +1,4 @@
-import { efforts, type ProviderModel } from "../model.ts";
+import { efforts, type ProviderModel, wordSettings } from "../model.ts";
 import { offlineModelId } from "./offline-chat.ts";
 import { offlineEmbeddingModelId } from "./offline-embed.ts";
 
@@ -18,7 +18,7 @@ const embeddingName = /embed|\bbge-|\be5-|\bgte-/i;
 const SERVER = {
   features: ["streaming", "tool_use", "tool_choice", "vision", "json_schema", "json_object"],
   efforts,
-  settings: ["seed", "parallelToolCalls", "user"],
+  settings: ["seed", "parallelToolCalls", "user", ...wordSettings],
 } as const satisfies Partial<ProviderModel>;
 
 /** A model that a server lists; vLLM and servers like it report its window, in tokens. */

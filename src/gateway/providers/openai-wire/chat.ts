@@ -35,6 +35,12 @@ export function toWireChat(request: CompletionRequest, dialect: WireDialect, isS
     safety_identifier: request.safetyIdentifier,
     service_tier: request.serviceTier,
     prompt_cache_key: request.promptCacheKey,
+    presence_penalty: request.presencePenalty,
+    frequency_penalty: request.frequencyPenalty,
+    logit_bias: request.logitBias,
+    prediction: request.prediction,
+    logprobs: request.logprobs,
+    top_logprobs: request.topLogprobs,
     ...(isStreamed ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
 }

@@ -6,6 +6,7 @@ import {
   type Setting,
   settingFields,
   toModels,
+  wordSettings,
 } from "../model.ts";
 
 const pageOf = (id: string) => `https://developers.openai.com/api/docs/models/${id}`;
@@ -27,7 +28,7 @@ const plansOfMay = {
 
 /** `verbosity` came with GPT-5. `seed` is deprecated, and the Responses API has none. */
 const settings = Object.keys(settingFields) as Setting[]; // the literal has no other keys
-const withoutSeed = settings.filter((setting) => setting !== "seed");
+const ofReasoning = settings.filter((setting) => setting !== "seed" && !wordSettings.some((one) => one === setting));
 const withoutVerbosity = settings.filter((setting) => setting !== "verbosity");
 
 /**
@@ -59,7 +60,7 @@ const gpt = {
   maxOutput: 128_000,
   features: ["streaming", "tool_use", "tool_choice", "vision", "files", "json_schema", "json_object", "prompt_caching"],
   pictures: picturesOf(1.2, 1_536),
-  settings: withoutSeed,
+  settings: ofReasoning,
   takesAllowedTools: true,
   batch: true,
   priceDate: "2026-11-21",

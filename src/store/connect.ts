@@ -53,6 +53,23 @@ export async function connectStore(options: { url: string; db: string; timeoutMs
   return { db, client, ping, close: () => client.close() };
 }
 
+/** The longest that one command of an opening may take, in ms: a large collection is indexed for minutes. */
+const OPENING_MS = 1_800_000;
+
+/** A connection for what an opening does, without the time limit of requests. @throws ConfigError when the URL is not one. */
+export function connectForOpening({ url, db, timeoutMs }: { url: string; db: string; timeoutMs: number }) {
+  const client = makeClient(url, {
+    appName: "switchyard opening",
+    serverSelectionTimeoutMS: timeoutMs,
+    connectTimeoutMS: timeoutMs,
+    socketTimeoutMS: OPENING_MS,
+    maxPoolSize: 4,
+    ignoreUndefined: true,
+    promoteBuffers: false,
+  });
+  return { db: client.db(db), close: () => client.close() };
+}
+
 function makeClient(url: string, options: MongoClientOptions): MongoClient {
   try {
     return new MongoClient(url, options);

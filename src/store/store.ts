@@ -1,4 +1,5 @@
-import type { Db } from "mongodb";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Db, MongoClientClosedError } from "mongodb";
 import { newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
 import { agentRunCollection, makeAgentRunStore } from "./agent-run-store.ts";
@@ -9,9 +10,10 @@ import { batchCollection, batchItemCollection, makeBatchStore } from "./batch-st
 import { budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { callbackCollection, makeCallbackStore } from "./callback-store.ts";
 import { chunkCollection, makeChunkStore } from "./chunk-store.ts";
+import type { IndexDeclaration } from "./collection.ts";
 import { collectionCollection, makeCollectionStore } from "./collection-store.ts";
 import { completionsCollection, makeCompletionStore } from "./completion-store.ts";
-import { connectStore } from "./connect.ts";
+import { connectForOpening, connectStore } from "./connect.ts";
 import { conversationCollection, makeConversationStore } from "./conversation-store.ts";
 import { customProviderCollection, makeCustomProviderStore } from "./custom-provider-store.ts";
 import { dataVersionOf, migrateData } from "./data-version.ts";
@@ -99,17 +101,28 @@ const declarations = [
 /** The names of all collections. */
 export const collectionNames: readonly string[] = declarations.map(({ name }) => name);
 
+/** What takes longer than this is said, in ms. */
+const SLOW_MS = 5_000;
+
 /**
  * Connects to MongoDB, creates what is declared and missing (collections, indexes, search indexes) and finds out what the
- * server can do.
+ * server can do. It waits for the indexes that keep records unique. Others that take long are built while the product works.
  * @throws AppError `unavailable` when the server does not answer within `timeoutMs`; ConfigError when its data are newer.
  */
 export async function openStore(options: { url: string; db: string; timeoutMs: number; logger: Logger }) {
   const { db, ping, close } = await connectStore(options);
+  const opening = connectForOpening(options);
+  let building = Promise.resolve();
   try {
-    await migrateData(db, { migrations, logger: options.logger });
-    await createIndexes(db);
-    const capabilities = await ensureSearchIndexes(db, { logger: options.logger });
+    const { logger } = options;
+    const wait = <T>(what: string, work: Promise<T>) => sayIfSlow(logger, `waiting for ${what}`, work);
+    await wait("the change of the stored data to this release", migrateData(opening.db, { migrations, logger }));
+    await wait("indexes that keep records unique", createIndexes(opening.db, isUnique));
+    await wait("the indexes of chunks", createIndexesOf(opening.db, chunkCollection)); // search indexes need the collection
+    const others = createIndexes(opening.db, (index) => !isUnique(index));
+    building = finishLater(logger, others);
+    await Promise.race([others, delay(SLOW_MS, undefined, { ref: false })]);
+    const capabilities = await ensureSearchIndexes(opening.db, { logger });
     const use = makeUseStore(db);
     return {
       capabilities,
@@ -163,12 +176,33 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       },
       async close(): Promise<void> {
         await use.settled();
-        await close();
+        await Promise.all([opening.close(), close()]);
+        await building;
       },
     };
   } catch (error) {
-    await close();
+    await Promise.all([opening.close(), close()]);
     throw error;
+  }
+}
+
+/** Says once that something takes long. */
+async function sayIfSlow<T>(logger: Logger, what: string, work: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => logger.warn(what), SLOW_MS);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Says what becomes of indexes that are built while the product works. */
+async function finishLater(logger: Logger, building: Promise<void>): Promise<void> {
+  try {
+    await sayIfSlow(logger, "indexes are being built: until they are, some lists and sweeps are slow", building);
+  } catch (error) {
+    if (error instanceof MongoClientClosedError) return; // the process ends; the server goes on with it
+    logger.error({ err: error }, "an index was not built: some lists and sweeps are slow until the next start");
   }
 }
 
@@ -183,9 +217,16 @@ async function checkWrites(db: Db): Promise<void> {
   }
 }
 
-/** Creates every declared collection and index that does not exist yet. Safe to run in many processes at once. */
-async function createIndexes(db: Db): Promise<void> {
+const isUnique = ({ unique }: IndexDeclaration) => unique === true;
+
+/** Creates those of the declared indexes that do not exist yet, and their collections. Safe to run in many processes at once. */
+async function createIndexes(db: Db, isWanted: (index: IndexDeclaration) => boolean): Promise<void> {
   for (const { name, indexes } of declarations) {
-    if (indexes.length > 0) await db.collection(name).createIndexes([...indexes]);
+    const wanted = indexes.filter(isWanted);
+    await createIndexesOf(db, { name, indexes: wanted });
   }
+}
+
+async function createIndexesOf(db: Db, { name, indexes }: { name: string; indexes: readonly IndexDeclaration[] }) {
+  if (indexes.length > 0) await db.collection(name).createIndexes([...indexes]);
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BSON } from "mongodb";
+import { BSON, type Document } from "mongodb";
 import { startMongoServer } from "../../src/embedded/mongo/server.ts";
 import { frameReply, makeInbox, readRequest } from "../../src/embedded/mongo/wire/wire.ts";
 import { makeLogger } from "../../src/logger.ts";
@@ -15,6 +15,8 @@ export type RefusingStore = {
   url: string;
   /** What every write is answered from now on; undefined: they are taken again. */
   rejectWrites(refusal: Refusal | undefined): void;
+  /** What is answered in the store's place from now on: a reply, or after so many ms its own; undefined: its own at once. */
+  answer(rule: (body: Document) => Document | number | undefined): void;
   close(): Promise<void>;
 };
 
@@ -27,6 +29,7 @@ export async function startRefusingStore(): Promise<RefusingStore> {
   const logger = makeLogger({ level: "silent", name: "test" });
   const store = await startMongoServer({ dataFile: join(folder, "store.sqlite"), socketPath, logger });
   let refusal: Refusal | undefined;
+  let ruled: (body: Document) => Document | number | undefined = () => undefined;
   const server = createServer((socket) => {
     const onward = connect(socketPath);
     for (const one of [socket, onward]) one.on("error", () => one.destroy());
@@ -39,7 +42,10 @@ export async function startRefusingStore(): Promise<RefusingStore> {
       for (let message = inbox.take(); message !== undefined; message = inbox.take()) {
         const request = readRequest(message);
         const isRejected = refusal !== undefined && writes.has(Object.keys(request.body)[0] ?? "");
-        if (isRejected) socket.write(frameReply(request, BSON.serialize({ ok: 0, ...refusal }), 1));
+        const rule = isRejected ? { ok: 0, ...refusal } : ruled(request.body);
+        const whole = message;
+        if (typeof rule === "number") setTimeout(() => onward.write(whole), rule).unref();
+        else if (rule) socket.write(frameReply(request, BSON.serialize(rule), 1));
         else onward.write(message);
       }
     });
@@ -52,6 +58,9 @@ export async function startRefusingStore(): Promise<RefusingStore> {
     url: `mongodb://127.0.0.1:${address.port}/?directConnection=true`,
     rejectWrites(next) {
       refusal = next;
+    },
+    answer(rule) {
+      ruled = rule;
     },
     async close() {
       const closed = once(server.close(), "close");

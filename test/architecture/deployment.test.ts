@@ -168,7 +168,7 @@ describe("the workflow of CI", () => {
     const commands = steps.flatMap(({ run }) => (typeof run === "string" ? [run] : []));
     expect(commands).to.include.members([".ci/run", "npm test"]);
     await access(join(root, ".ci/run"), constants.X_OK);
-    for (const [, script = ""] of commands.join("\n").matchAll(/npm (?:run )?(\w+)/g)) {
+    for (const [, script = ""] of commands.join("\n").matchAll(/npm (?:run )?([\w:-]+)/g)) {
       expect(Object.keys(scripts ?? {})).to.include(script);
     }
     const versions = steps.flatMap((step) => step["node-version"] ?? []);

@@ -56,6 +56,7 @@ describe("the image", () => {
       asked.push(request.url);
       response.writeHead(status).end();
     });
+    server.unref(); // also when this fails
     const { port } = new URL(await listen(server, { host: "127.0.0.1", port: 0, setting: "PORT" }));
     const check = async () => {
       const child = spawn(program, args, { env: { PATH: process.env.PATH, METRICS_PORT: port }, stdio: "ignore" });

@@ -7,6 +7,7 @@ import { isAddressOrRange } from "./net/client-address.ts";
 import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
 import { languageFile } from "./rag/parse/ocr-languages.ts";
 import { readRedisUrl, redisUrlForm } from "./redis-url.ts";
+import { withSecretFiles } from "./secret-files.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
 
@@ -175,10 +176,10 @@ export const settings = {
 
 type Values = { [K in keyof typeof settings]: z.output<(typeof settings)[K]["schema"]> };
 
-/** Reads and checks the environment. Empty values count as unset. @throws ConfigError that lists every bad variable. */
-export function loadConfig(env: Record<string, string | undefined> = process.env) {
+/** Reads and checks the environment and its files of secrets. Empty values count as unset. @throws ConfigError that lists every bad variable. */
+export function loadConfig(given: Record<string, string | undefined> = process.env) {
   const values: Record<string, unknown> = {};
-  const problems: string[] = [];
+  const { env, problems } = withSecretFiles(given, Object.keys(settings));
   for (const [name, { schema }] of Object.entries(settings)) {
     const result = schema.safeParse(env[name] === "" ? undefined : env[name]);
     if (result.success) values[name] = result.data;

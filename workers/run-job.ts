@@ -190,7 +190,7 @@ async function settle(
   const { claims } = deps.platform.jobs;
   if (error instanceof Rescheduled && stopped === undefined) {
     const notBefore = new Date(Date.now() + error.afterMs);
-    if (!(await claims.reschedule(lease, notBefore))) return drop(deps, { record, logger });
+    if (!(await claims.reschedule(lease, notBefore, error.state))) return drop(deps, { record, logger });
     return lookAgainAt(notBefore.getTime());
   }
   if (error instanceof Suspended && stopped === undefined) {

@@ -1,5 +1,6 @@
 import leven from "leven";
 import { settings } from "../../src/config.ts";
+import { fileSettingOf } from "../../src/secret-files.ts";
 
 /** Most letters that differ between a name and the setting that it was meant to be. */
 const MAX_DISTANCE = 2;
@@ -8,7 +9,7 @@ const LONG_NAME = 6;
 
 /** A sentence for each variable of the environment that is no setting but nearly has the name of one. */
 export function warnOfNearSettings(env: Record<string, string | undefined>): string[] {
-  const known = Object.keys(settings);
+  const known = Object.keys(settings).flatMap((name) => [name, fileSettingOf(name) ?? name]);
   return Object.keys(env).flatMap((name) => {
     if (known.includes(name) || env[name] === "") return [];
     const near = known.find((other) => {

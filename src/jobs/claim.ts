@@ -106,9 +106,9 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
       return announced(giveBack(lease, { $set }, { failures: 1 }));
     },
     /** Gives the job back to be run again from `notBefore` on; the run is no attempt. */
-    reschedule(lease: Lease, notBefore: Date) {
+    reschedule(lease: Lease, notBefore: Date, status: "queued" | "awaiting") {
       const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
-      return giveBack(lease, { $set: { status: "awaiting", notBefore, checkAt } }, noAttempt);
+      return giveBack(lease, { $set: { status, notBefore, checkAt } }, noAttempt);
     },
     /** Gives the job back until it is resumed; the run is no attempt. */
     suspend: (lease: Lease) =>

@@ -24,6 +24,8 @@ export const workerSchema = z.object({
 });
 export type WorkerView = z.output<typeof workerSchema>;
 
+export type Heartbeats = ReturnType<typeof makeHeartbeats>;
+
 /** Which workers are alive: each reports itself to Redis, where a report ends by itself. */
 export function makeHeartbeats({ producer, prefix }: Pick<RedisConnections, "producer" | "prefix">) {
   const index = `${prefix}:workers`;

@@ -46,9 +46,10 @@ export function makeJobs(deps: {
   const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed), metrics);
   const cancel = (tenantId: string, jobId: string) =>
     cancelJob({ store, queues, notifications, onError }, tenantId, jobId);
+  const heartbeats = makeHeartbeats(redis);
   return {
     /** Which workers are alive. */
-    heartbeats: makeHeartbeats(redis),
+    heartbeats,
     /** Accepts a job; see `submitJob`. @throws AppError `unavailable` when it could not be accepted. */
     async submit(queue: QueueDefinition, submission: Submission): Promise<JobRecord> {
       const attributes = { "messaging.system": "bullmq", "messaging.destination.name": queue.name };
@@ -96,7 +97,7 @@ export function makeJobs(deps: {
     /** See `reconcileJobs`. */
     reconcile: () => reconcileJobs({ store, queues }),
     /** How every queue is: depth, age, workers. */
-    measure: () => measureQueues({ store, queues }),
+    measure: () => measureQueues({ store, queues, heartbeats }),
     /** What the shell of the workers works with. */
     claims,
     notifications,

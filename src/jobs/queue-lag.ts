@@ -1,7 +1,11 @@
 import type { JobStore } from "../store/job-store.ts";
+import type { Heartbeats } from "./heartbeats.ts";
 import type { QueueClient } from "./queue-client.ts";
 
-/** How a queue is. `waiting` counts what could run now, in BullMQ; the age is that of the oldest such record, in ms. */
+/**
+ * How a queue is. `waiting` counts what could run now, in BullMQ; the age is that of the oldest such record, in ms.
+ * `placesPerWorker`: jobs that one of its workers runs at once, on the average; 0 without a worker.
+ */
 export type QueueLag = {
   queue: string;
   waiting: number;
@@ -9,14 +13,20 @@ export type QueueLag = {
   delayed: number;
   failed: number;
   workers: number;
+  placesPerWorker: number;
   oldestWaitingMs: number;
 };
 
-export type LagDeps = { store: Pick<JobStore, "findOldestQueued">; queues: Pick<QueueClient, "instances"> };
+export type LagDeps = {
+  store: Pick<JobStore, "findOldestQueued">;
+  queues: Pick<QueueClient, "instances">;
+  heartbeats: Pick<Heartbeats, "list">;
+};
 
 /** Looks at every queue: its depth in Redis, its age in the store, which knows also what Redis has lost. */
-export async function measureQueues({ store, queues }: LagDeps): Promise<QueueLag[]> {
+export async function measureQueues({ store, queues, heartbeats }: LagDeps): Promise<QueueLag[]> {
   const now = new Date();
+  const alive = (await heartbeats.list()).flatMap((worker) => worker.queues);
   return Promise.all(
     queues.instances().map(async (queue) => {
       const [counts, workers, oldest] = await Promise.all([
@@ -32,8 +42,11 @@ export async function measureQueues({ store, queues }: LagDeps): Promise<QueueLa
         delayed,
         failed,
         workers,
+        placesPerWorker: mean(alive.flatMap((each) => (each.queue === queue.name ? [each.concurrency] : []))),
         oldestWaitingMs: oldest === null ? 0 : Math.max(0, now.getTime() - oldest.getTime()),
       };
     }),
   );
 }
+
+const mean = (all: readonly number[]) => (all.length === 0 ? 0 : all.reduce((sum, one) => sum + one, 0) / all.length);

@@ -1,12 +1,17 @@
-/** Thrown by the work of a job to be run again later. It is neither a failure nor an attempt. */
+/**
+ * Thrown by the work of a job to be run again later. It is neither a failure nor an attempt. `state` is the job's until then:
+ * `queued` of one that yields or tries again, `awaiting` of one that needs what others do, as a provider's batch.
+ */
 export class Rescheduled extends Error {
   override name = "Rescheduled";
   /** How long to wait, in ms. */
   readonly afterMs: number;
+  readonly state: "queued" | "awaiting";
 
-  constructor(afterMs: number) {
+  constructor(afterMs: number, state: "queued" | "awaiting" = "awaiting") {
     super(`to be run again in ${Math.round(afterMs)} ms`);
     this.afterMs = afterMs;
+    this.state = state;
   }
 }
 

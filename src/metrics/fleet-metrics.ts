@@ -21,16 +21,21 @@ export function makeFleetMetrics(registry: Registry) {
     help: "Worker processes that take jobs of a queue",
     labels: ["queue"],
   });
+  const places = gauge("switchyard_queue_places_per_worker", {
+    help: "Jobs of a queue that one of its workers runs at once, on the average; 0 without a worker",
+    labels: ["queue"],
+  });
   return {
     set({ readiness, queues }: Inspection): void {
       // Old figures would look like new ones: a part that does not respond has none.
-      for (const each of [up, jobs, oldest, workers]) each.reset();
+      for (const each of [up, jobs, oldest, workers, places]) each.reset();
       for (const [part, { status }] of Object.entries(readiness.parts)) up.set({ part }, status === "up" ? 1 : 0);
       for (const lag of queues) {
         const { queue } = lag;
         for (const state of ["waiting", "active", "delayed", "failed"] as const) jobs.set({ queue, state }, lag[state]);
         oldest.set({ queue }, lag.oldestWaitingMs / 1_000);
         workers.set({ queue }, lag.workers);
+        places.set({ queue }, lag.placesPerWorker);
       }
     },
   };

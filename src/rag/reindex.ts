@@ -163,7 +163,7 @@ async function moveAll(deps: RagDeps, context: WorkContext, run: Run): Promise<v
         if (await moveDocument(deps, context, { documentId, move: run }))
           await noteMoved(deps, context, { run, total });
       });
-      if (performance.now() > run.until) throw new Rescheduled(0);
+      if (performance.now() > run.until) throw new Rescheduled(0, "queued");
     }
   }
 }

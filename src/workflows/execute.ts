@@ -103,7 +103,7 @@ type StepOutcome = StepResult | (Pick<StepResult, "spent" | "finishReason"> & { 
 async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepRecord> {
   const { deps, run, context, progress, beganAt, knownSteps } = on;
   context.signal.throwIfAborted();
-  if (progress.count() > knownSteps && performance.now() - beganAt > TURN_MS) throw new Rescheduled(0);
+  if (progress.count() > knownSteps && performance.now() - beganAt > TURN_MS) throw new Rescheduled(0, "queued");
   const { path, id, step } = planned;
   const earlier = run.trying?.path === path ? run.trying : undefined;
   const startedAt = earlier?.startedAt ?? new Date();
@@ -120,14 +120,14 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
       await context.step({ event: "awaiting_approval", id, path }, progressOf(on, "awaiting_approval"));
       throw error;
     }
-    if (error instanceof EvaluatorBusy) throw new Rescheduled(jittered(error.retryAfterMs ?? 0));
+    if (error instanceof EvaluatorBusy) throw new Rescheduled(jittered(error.retryAfterMs ?? 0), "queued");
     if (isStoreFailure(error) || isCancel(error)) throw error;
     if (!(error instanceof AppError)) context.logger.error({ err: error, path }, "a step threw unexpectedly");
     await context.confirm();
     const afterMs = retryAfterMs(error, planned, attempts);
     if (afterMs !== undefined) {
       await deps.store.workflowRuns.noteTry(run.tenantId, run._id, attempt);
-      throw new Rescheduled(afterMs);
+      throw new Rescheduled(afterMs, "queued");
     }
     outcome = { error: toErrorView(error) };
   }

@@ -1,25 +1,26 @@
-import { access, constants, readdir, readFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { access, constants } from "node:fs/promises";
+import { createServer } from "node:http";
 import { join } from "node:path";
+import { parseEnv } from "node:util";
 import { expect } from "chai";
-import { parse, parseAllDocuments } from "yaml";
-import { allRoutes } from "../../api/all-routes.ts";
+import { parse } from "yaml";
 import { apiFlags, commonFlags, workerFlags } from "../../scripts/start/node-flags.ts";
 import { settings } from "../../src/config.ts";
+import { listen } from "../../src/listen.ts";
 import { valueAt } from "../support/http-client.ts";
+import {
+  defaultOf,
+  exists,
+  mappings,
+  read,
+  readVersion,
+  readYaml,
+  START_SECONDS,
+  settingNames,
+} from "./deployment-files.ts";
 import { root } from "./source-files.ts";
-
-const read = (path: string) => readFile(join(root, path), "utf8");
-const readYaml = async (path: string): Promise<unknown> => parse(await read(path), { merge: true });
-const exists = (path: string) => access(join(root, path));
-const settingNames = Object.keys(settings);
-const defaultOf = (name: keyof typeof settings) => settings[name].schema.parse(undefined);
-
-/** Every mapping of a tree, however deep. */
-function* mappings(value: unknown): Generator<Record<string, unknown>> {
-  if (typeof value !== "object" || value === null) return;
-  if (!Array.isArray(value)) yield value as Record<string, unknown>; // neither null nor a list: a mapping
-  for (const inner of Object.values(value)) yield* mappings(inner);
-}
 
 describe("the image", () => {
   it("has the Node that package.json pins, and runs existing files on ports that it opens", async () => {
@@ -40,6 +41,33 @@ describe("the image", () => {
     expect([...settingNames, "NODE_ENV"]).to.include.members(Object.keys(env));
     expect(/^EXPOSE (.*)$/m.exec(dockerfile)?.[1]).to.equal(`${env.PORT} ${env.METRICS_PORT}`);
     expect(env.PORT).to.equal(String(defaultOf("PORT")));
+    expect(dockerfile).to.contain(`org.opencontainers.image.version="${await readVersion()}"`);
+  });
+
+  it("is asked for its health by its own tools, and has as long to start as a pod has", async () => {
+    const dockerfile = await read("Dockerfile");
+    const [, seconds, command = ""] = /^HEALTHCHECK .*--start-period=(\d+)s CMD (.*)$/m.exec(dockerfile) ?? [];
+    expect(Number(seconds)).to.be.at.least(START_SECONDS);
+    const [program = "", ...args] = JSON.parse(command) as string[];
+    expect(program, "Debian has it").to.equal("bash");
+    let status = 200;
+    const asked: (string | undefined)[] = [];
+    const server = createServer((request, response) => {
+      asked.push(request.url);
+      response.writeHead(status).end();
+    });
+    server.unref(); // also when this fails
+    const { port } = new URL(await listen(server, { host: "127.0.0.1", port: 0, setting: "PORT" }));
+    const check = async () => {
+      const child = spawn(program, args, { env: { PATH: process.env.PATH, METRICS_PORT: port }, stdio: "ignore" });
+      return (await once(child, "exit"))[0];
+    };
+    expect(await check(), "200").to.equal(0);
+    status = 503;
+    expect(await check(), "503").to.equal(1);
+    expect(asked).to.deep.equal(["/healthz", "/healthz"]);
+    await once(server.close(), "close");
+    expect(await check(), "nobody").to.equal(1);
   });
 });
 
@@ -66,12 +94,42 @@ describe("docker-compose.yml", () => {
       await exists(String(command.at(-1)));
       expect(valueAt(compose, `services.${name}.command`)).to.deep.equal(["node", ...commonFlags, ...command]);
       const env = Object.keys(valueAt(compose, `services.${name}.environment`) ?? {});
-      expect(settingNames, name).to.include.members(env);
+      expect([...settingNames, "GRAFANA_PASSWORD"], name).to.include.members(env);
       expect(env, name).to.include.members(["MONGODB_URL", "REDIS_URL", "MASTER_KEY"]);
+      expect(valueAt(compose, `services.${name}.env_file`), "any setting").to.deep.equal(["${ENV_FILE:-.env}"]);
+      expect(valueAt(compose, `services.${name}.environment`)).to.include({ HOST: "0.0.0.0", PORT: "3000" });
       const grace = String(valueAt(compose, `services.${name}.stop_grace_period`));
       expect(Number.parseInt(grace, 10) * 1_000).to.be.above(Number(defaultOf("SHUTDOWN_GRACE_MS")));
     }
-    expect(valueAt(compose, "services.redis.command")).to.include.members(["noeviction", "--appendonly"]);
+    expect(valueAt(compose, "services.api.ports")).to.deep.equal(["127.0.0.1:${PORT:-3000}:3000"]);
+    expect(valueAt(compose, "services.redis.command[2]")).to.match(/--appendonly yes .*--maxmemory-policy noeviction/);
+  });
+
+  it("bounds each part's logs, memory and processes, and names a version of each image", async () => {
+    const compose = await readYaml("docker-compose.yml");
+    const services = Object.entries(valueAt(compose, "services") as Record<string, unknown>);
+    expect(services.map(([name]) => name)).to.include.members(["api", "worker", "redis", "mongodb", "caddy"]);
+    for (const [name, service] of services) {
+      expect(valueAt(service, "logging.options"), name).to.have.keys("max-size", "max-file");
+      expect(valueAt(service, "mem_limit"), name).to.match(/^\d+[mg]$/);
+      expect(valueAt(service, "pids_limit"), name).to.be.above(0);
+      expect(valueAt(service, "image"), name).to.match(/:v?\d[\w.-]*$/);
+      for (const mount of (valueAt(service, "tmpfs") ?? []) as string[]) expect(mount, name).to.contain(":size=");
+    }
+    expect(valueAt(compose, "services.api.image")).to.equal(`switchyard:${await readVersion()}`);
+  });
+
+  it("puts a proxy with TLS before the API that takes its largest file and its longest call, and holds no event back", async () => {
+    const compose = await readYaml("docker-compose.yml");
+    expect(valueAt(compose, "services.caddy.profiles")).to.deep.equal(["tls"]);
+    const caddyfile = await read("deploy/caddy/Caddyfile");
+    const [, mebibytes] = /max_size (\d+)MiB/.exec(caddyfile) ?? [];
+    expect(Number(mebibytes) << 20).to.be.above(Number(defaultOf("MAX_SOURCE_BYTES")));
+    const [, seconds] = /response_header_timeout (\d+)s/.exec(caddyfile) ?? [];
+    expect(Number(seconds) * 1_000).to.be.above(Number(defaultOf("RUN_WAIT_MS")));
+    expect(caddyfile).to.match(/reverse_proxy api:3000 \{\s+flush_interval -1/);
+    const example = parseEnv(await read("deploy/compose.env.example"));
+    expect(settings.TRUSTED_PROXIES.schema.parse(example.TRUSTED_PROXIES)).to.include("172.16.0.0/12");
   });
 
   it("gives each part a password of its own", async () => {
@@ -80,11 +138,11 @@ describe("docker-compose.yml", () => {
     const uses = (name: string) =>
       text.match(new RegExp(`^.*\\$\\{${name}\\b.*$`, "gm"))?.map((line) => line.trim()) ?? [];
     expect(uses("ADMIN_TOKEN"), "is the API's alone").to.deep.equal(["ADMIN_TOKEN: ${ADMIN_TOKEN:?set it in .env}"]);
+    expect(valueAt(compose, "services.worker.environment")).to.include({ ADMIN_TOKEN: "", BOOTSTRAP_API_KEY: "" });
     expect(valueAt(compose, "services.grafana.environment.GF_SECURITY_ADMIN_PASSWORD")).to.contain("GRAFANA_PASSWORD");
-    expect((valueAt(compose, "services.redis.command") as string[]).slice(-2)).to.deep.equal([
-      "--requirepass",
-      "${REDIS_PASSWORD}",
-    ]);
+    expect(valueAt(compose, "services.redis.environment.REDISCLI_AUTH")).to.equal("${REDIS_PASSWORD}");
+    const commands = [...mappings(compose)].map(({ command }) => String(command));
+    expect(commands.join(), "none on a command line, which others can read").not.to.match(/(?<!\$)\$\{?\w/);
     for (const name of ["api", "worker"]) {
       expect(valueAt(compose, `services.${name}.environment.REDIS_URL`)).to.match(/^redis:\/\/:\$\{REDIS_PASSWORD:\?/);
       expect(valueAt(compose, `services.${name}.environment.MONGODB_URL`)).to.contain("${MONGODB_PASSWORD:?");
@@ -98,92 +156,8 @@ describe("docker-compose.yml", () => {
     const required = [...text.matchAll(/\$\{(\w+):\?/g)].map((match) => match[1]);
     expect(required).to.have.length.above(3);
     expect(named).to.include.members(required);
-    const given = [...(await read(".github/workflows/ci.yml")).matchAll(/echo "(\w+)=/g)].map((match) => match[1]);
-    expect(given, "CI").to.include.members(required);
-  });
-});
-
-describe("the Kubernetes manifests", () => {
-  let documents: unknown[];
-  before(async () => {
-    const files = valueAt(await readYaml("deploy/kubernetes/kustomization.yaml"), "resources") as string[];
-    const there = (await readdir(join(root, "deploy/kubernetes"))).filter((file) => !/kustom|values/.test(file));
-    expect(files).to.have.members(there);
-    const texts = await Promise.all(files.map((file) => read(`deploy/kubernetes/${file}`)));
-    documents = texts.flatMap((text) => parseAllDocuments(text)).map((each): unknown => each.toJS());
-  });
-
-  const ofKind = (kind: string) => documents.filter((each) => valueAt(each, "kind") === kind);
-  const nameOf = (document: unknown) => String(valueAt(document, "metadata.name"));
-  const container = (document: unknown) => valueAt(document, "spec.template.spec.containers[0]");
-
-  it("run the files of the image, unprivileged, with settings that exist", async () => {
-    expect(ofKind("Deployment").map(nameOf)).to.have.members(["switchyard-api", "switchyard-worker"]);
-    for (const deployment of ofKind("Deployment")) {
-      const command = valueAt(container(deployment), "command") as string[];
-      expect(command.slice(0, 2)).to.deep.equal(["node", ...commonFlags]);
-      await exists(String(command.at(-1)));
-      expect(valueAt(container(deployment), "securityContext.readOnlyRootFilesystem")).to.equal(true);
-      expect(valueAt(deployment, "spec.template.spec.securityContext.runAsNonRoot")).to.equal(true);
-    }
-    const config = ofKind("ConfigMap")[0];
-    expect(settingNames).to.include.members(Object.keys(valueAt(config, "data") ?? {}));
-  });
-
-  it("probe paths that answer without a key, on ports that the container has", () => {
-    const ports = { http: [] as string[], metrics: ["/metrics", "/healthz", "/readyz"] };
-    ports.http = allRoutes.filter((route) => route.auth === "public").map((route) => route.path);
-    for (const deployment of ofKind("Deployment")) {
-      const opened = valueAt(container(deployment), "ports") as { name: string; containerPort: number }[];
-      for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
-        const where = `${nameOf(deployment)} ${probe}`;
-        const port = String(valueAt(container(deployment), `${probe}.httpGet.port`));
-        expect(port, where).to.be.oneOf(opened.map(({ name }) => name));
-        const paths = port === "http" ? ports.http : ports.metrics;
-        expect(paths, where).to.include(valueAt(container(deployment), `${probe}.httpGet.path`));
-      }
-    }
-  });
-
-  it("give running work longer to end than the process takes for itself", () => {
-    const grace = Number(valueAt(ofKind("ConfigMap")[0], "data.SHUTDOWN_GRACE_MS"));
-    for (const deployment of ofKind("Deployment")) {
-      const preStop = valueAt(container(deployment), "lifecycle.preStop.exec.command[1]") ?? 0;
-      const total = Number(valueAt(deployment, "spec.template.spec.terminationGracePeriodSeconds"));
-      expect(total * 1_000, nameOf(deployment)).to.be.above(Number(preStop) * 1_000 + grace);
-    }
-  });
-
-  it("select existing pods, and scale existing deployments", () => {
-    for (const deployment of ofKind("Deployment")) {
-      const labels = valueAt(deployment, "spec.template.metadata.labels");
-      expect(valueAt(deployment, "spec.selector.matchLabels")).to.deep.equal(labels);
-      const budget = ofKind("PodDisruptionBudget").find((each) => nameOf(each) === nameOf(deployment));
-      expect(valueAt(budget, "spec.selector.matchLabels"), nameOf(deployment)).to.deep.equal(labels);
-    }
-    const targets = ofKind("HorizontalPodAutoscaler").map((each) => valueAt(each, "spec.scaleTargetRef.name"));
-    expect(targets).to.have.members(ofKind("Deployment").map(nameOf));
-  });
-
-  it("open the API's port to all, and the metrics' port to one namespace", () => {
-    const [policy, ...others] = ofKind("NetworkPolicy");
-    expect(others).to.deep.equal([]);
-    const selected = valueAt(policy, "spec.podSelector.matchLabels") as object;
-    for (const deployment of ofKind("Deployment"))
-      expect(valueAt(deployment, "spec.template.metadata.labels")).to.include(selected);
-    const rules = valueAt(policy, "spec.ingress") as unknown[];
-    const openTo = (port: string) => rules.filter((rule) => valueAt(rule, "ports[0].port") === port);
-    expect(rules).to.have.length(2);
-    expect(openTo("http")).to.deep.equal([{ ports: [{ port: "http" }] }]);
-    expect(valueAt(openTo("metrics")[0], "from[0].namespaceSelector.matchLabels")).to.be.an("object").and.not.be.empty;
-    expect(valueAt(openTo("metrics")[0], "ports")).to.have.length(1);
-  });
-
-  it("scale workers by a metric that the adapter's configuration makes", async () => {
-    const scalers = ofKind("HorizontalPodAutoscaler").flatMap((each) => [...mappings(each)]);
-    const wanted = scalers.flatMap(({ external }) => valueAt(external, "metric.name") ?? []);
-    const rules = valueAt(await readYaml("deploy/kubernetes/prometheus-adapter-values.yaml"), "rules.external");
-    expect(wanted).to.deep.equal([valueAt(rules, "[0].name.as")]);
+    const composeOnly = ["MONGODB_PASSWORD", "REDIS_PASSWORD", "GRAFANA_PASSWORD", "DOMAIN"];
+    expect([...settingNames, ...composeOnly]).to.include.members(named);
   });
 });
 
@@ -195,7 +169,7 @@ describe("the workflow of CI", () => {
     const commands = steps.flatMap(({ run }) => (typeof run === "string" ? [run] : []));
     expect(commands).to.include.members([".ci/run", "npm test"]);
     await access(join(root, ".ci/run"), constants.X_OK);
-    for (const [, script = ""] of commands.join("\n").matchAll(/npm (?:run )?(\w+)/g)) {
+    for (const [, script = ""] of commands.join("\n").matchAll(/npm (?:run )?([\w:-]+)/g)) {
       expect(Object.keys(scripts ?? {})).to.include(script);
     }
     const versions = steps.flatMap((step) => step["node-version"] ?? []);

@@ -84,6 +84,10 @@ describe("metrics", () => {
     expect([...labelled("switchyard_queue_jobs", "queue")]).to.have.members(names);
     expect([...labelled("switchyard_queue_jobs", "state")]).to.have.members(["waiting", "active", "delayed", "failed"]);
     expect([...labelled("switchyard_queue_oldest_waiting_seconds", "queue")]).to.have.members(names);
+    const places = samples.filter(({ name }) => name === "switchyard_queue_places_per_worker");
+    expect(Object.fromEntries(places.map(({ labels, value }) => [labels.queue, value]))).to.include({
+      "agent-runs": 16,
+    });
     const parts = ["store", "redis", "workers", "vectorIndex", "queueLag"];
     expect([...labelled("switchyard_part_up", "part")]).to.have.members(parts);
     const ups = samples.filter(({ name }) => name === "switchyard_part_up").map(({ value }) => value);

@@ -257,6 +257,10 @@ describe("workflows", function () {
     const runId = await harness.start(workflowId);
     const path = `/workflows/${workflowId}/runs/${runId}`;
     await pollUntil(async () => stepsOf(await harness.member.get(path))[0]?.status === "retrying");
+    const { jobId } = (await harness.member.get(path)).body as { jobId: string };
+    await pollUntil(async () => (await harness.member.get(`/jobs/${jobId}`)).at("status") !== "running");
+    expect((await harness.member.get(`/jobs/${jobId}`)).at("status"), "nobody is waited for").to.equal("queued");
+    expect((await harness.member.get(path)).at("status")).to.equal("running");
     expect((await harness.member.post(`${path}/cancel`)).status).to.equal(200);
     const run = await harness.reach(workflowId, runId, "cancelled");
     expect(stepsOf(run).map(({ id, status, attempts }) => [id, status, attempts])).to.deep.equal([

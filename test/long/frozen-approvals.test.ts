@@ -181,7 +181,7 @@ describe("a run of a workflow that waits for a person, by two workers at once", 
         race.expectPeace(ends, at);
         expect(outcomeOf(await race.takeTurn(begun))).to.equal("release");
         const claimed = (await claims.claim(begun.jobId, "test")) ?? expect.fail("the job cannot be claimed");
-        expect(await claims.reschedule(claimed.lease, new Date())).not.to.equal(null);
+        expect(await claims.reschedule(claimed.lease, new Date(), "queued")).not.to.equal(null);
         const run = await race.harness.member.get(begun.path);
         expect(run.at("status"), `frozen at ${at}`).to.equal("running");
         const found = stepsOf(run).map(({ path, status }) => `${path} ${status}`);

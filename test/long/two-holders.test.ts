@@ -194,7 +194,7 @@ describe("a worker that comes back from a freeze longer than its lease", functio
       fail: claims.fail(lease, error),
       cancelled: claims.cancelled(lease),
       retry: claims.retry(lease, new Date(), error),
-      reschedule: claims.reschedule(lease, new Date()),
+      reschedule: claims.reschedule(lease, new Date(), "awaiting"),
       suspend: claims.suspend(lease),
       release: claims.release(lease),
     };

@@ -76,7 +76,7 @@ const changes: Record<string, Change> = {
     isAnnounced: true,
   },
   "reschedules it": {
-    change: (claims, lease) => claims.reschedule(lease, at(5_000)),
+    change: (claims, lease) => claims.reschedule(lease, at(5_000), "awaiting"),
     becomes: {
       status: "awaiting",
       lease: undefined,
@@ -209,7 +209,7 @@ describe("the claims of jobs", () => {
 
   it("are not needed to resume a job that awaits something, at once and once", async () => {
     const [job, other] = [await insert(), await insert({ status: "awaiting" })];
-    await claims.reschedule((await claim(job)).lease, at(5_000));
+    await claims.reschedule((await claim(job)).lease, at(5_000), "awaiting");
     const rescheduled = await stored(job._id);
     mock.timers.setTime(begin + 1_000);
     const resumed = {

@@ -109,6 +109,7 @@ describe("the shell in which a worker runs a job", () => {
     ];
     const cases: Record<string, Case> = {
       rescheduled: [throwing(new Rescheduled(farMs)), "later", "awaiting", { attempts: 0, waitMs: farMs }],
+      "its turn over": [throwing(new Rescheduled(farMs, "queued")), "later", "queued", { attempts: 0, waitMs: farMs }],
       "rescheduled when stopped": [stopped("cancelled", running, new Rescheduled(farMs)), "done", "cancelled", {}],
       suspended: [throwing(new Suspended(async () => false)), "done", "awaiting", { attempts: 0 }],
       "suspended too late": [throwing(new Suspended(async () => true)), "later", "queued", { attempts: 0 }],

@@ -16,8 +16,10 @@ import { keyRoutes } from "./routes/keys.ts";
 import { modelRoutes } from "./routes/models.ts";
 import { openAiBatchRoutes } from "./routes/openai/batches.ts";
 import { openAiChatRoutes } from "./routes/openai/chat-completions.ts";
+import { conversationRoutes } from "./routes/openai/conversations.ts";
 import { openAiFileRoutes } from "./routes/openai/files.ts";
 import { openAiModelRoutes } from "./routes/openai/models.ts";
+import { responseContextRoutes } from "./routes/openai/response-context.ts";
 import { openAiResponseRoutes } from "./routes/openai/responses.ts";
 import { storedResponseRoutes } from "./routes/openai/stored-responses.ts";
 import { vectorStoreFileRoutes } from "./routes/openai/vector-store-files.ts";
@@ -61,7 +63,9 @@ export const allRoutes: readonly AnyRoute[] = [
   ...sessionRoutes,
   ...openAiChatRoutes,
   ...openAiResponseRoutes,
+  ...responseContextRoutes,
   ...storedResponseRoutes,
+  ...conversationRoutes,
   ...openAiEmbeddingRoutes,
   ...openAiModelRoutes,
   ...openAiFileRoutes,

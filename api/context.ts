@@ -1,3 +1,5 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import type { ParameterizedContext } from "koa";
 import type { Caller } from "../src/tenancy/roles.ts";
 import type { JsonReply, RouteDialect } from "./route.ts";
@@ -24,7 +26,7 @@ export type ApiContext = ParameterizedContext<RequestState>;
 
 /**
  * Sends a response with all of its headers at once. Koa looks for streams, types and lengths in a body that is nearly always
- * JSON, and Node keeps each header before it writes it. A string or a buffer is sent as it is, anything else as JSON.
+ * JSON, and Node keeps each header before it writes it. A string, a buffer and a stream are sent as they are, anything else as JSON.
  */
 export function sendReply(ctx: ApiContext, { status, headers, body, text: made }: JsonReply): void {
   const { res } = ctx;
@@ -32,6 +34,11 @@ export function sendReply(ctx: ApiContext, { status, headers, body, text: made }
   const head: Record<string, string | number> = { ...ctx.state.headers, ...headers };
   if (body === undefined || body === null) {
     res.writeHead(status, head).end();
+    return;
+  }
+  if (body instanceof Readable) {
+    res.writeHead(status, head);
+    pipeline(body, res).catch(() => res.destroy()); // what its reader has is not whole, and the cut connection says so
     return;
   }
   const text = made ?? (typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body));

@@ -6,6 +6,7 @@ import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
+import { makeKeepFile } from "./keep-file.ts";
 import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody, tooManyWait } from "./middleware/errors.ts";
@@ -117,7 +118,8 @@ function serveRoute(
     connections: Pick<UnprovenConnections, "prove">;
   },
 ): (ctx: ApiContext) => Promise<void> {
-  const read = makeInputReader(platform.config.limits, route, budget);
+  const keepFileOf = (ctx: ApiContext) => makeKeepFile(ctx, platform, route);
+  const read = makeInputReader(platform.config.limits, route, { ...budget, keepFileOf });
   const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
   const { allowedHosts } = platform.config.http;

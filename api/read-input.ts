@@ -4,7 +4,7 @@ import { AppError } from "../src/errors.ts";
 import type { ApiContext } from "./context.ts";
 import { hasBody, type JsonLimit, mediaType, readJsonBody } from "./middleware/body.ts";
 import type { BodyBudget } from "./middleware/body-budget.ts";
-import { readMultipartBody } from "./middleware/multipart.ts";
+import { type KeepFile, readMultipartBody } from "./middleware/multipart.ts";
 import { toPlainWords } from "./middleware/plain-words.ts";
 import { formatPath, knownFields, parseInput, toSentence } from "./middleware/validate.ts";
 import type { AnyRoute, BodyLimit, HandlerInput } from "./route.ts";
@@ -26,7 +26,14 @@ export type InputReader = ReturnType<typeof makeInputReader>;
  * Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know; `maxBytes` bounds a JSON
  * body further than the route does.
  */
-export function makeInputReader(limits: Config["limits"], route: AnyRoute, { reserveForBody }: BodyBudget) {
+export function makeInputReader(
+  limits: Config["limits"],
+  route: AnyRoute,
+  {
+    reserveForBody,
+    keepFileOf,
+  }: Pick<BodyBudget, "reserveForBody"> & { keepFileOf(ctx: ApiContext): KeepFile | undefined },
+) {
   const routeLimit = bodyLimits(limits)[route.bodyLimit ?? "json"];
   const knownQuery = route.query ? knownFields(route.query) : new Set<string>();
   const knownBody = knownFields(route.body);
@@ -40,8 +47,9 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, { res
     let body: unknown;
     const kept: { bytes?: Buffer } | undefined = route.documentedBody && {};
     if (route.multipart && mediaType(ctx) === "multipart/form-data") {
-      await reserveForBody(ctx, limits.sourceBytes);
-      const form = await readMultipartBody(ctx, limits.sourceBytes);
+      const most = route.keepsFile?.maxBytes ?? limits.sourceBytes;
+      await reserveForBody(ctx, most, { isKept: route.keepsFile !== undefined });
+      const form = await readMultipartBody(ctx, most, keepFileOf(ctx));
       ignored = [...ignored, ...unknownIn(form, knownForm)];
       body = parseInput(route.multipart, form, "body");
     } else if (route.body) {

@@ -108,6 +108,17 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   isBodyOptional?: boolean;
   /** Schema of a `multipart/form-data` body, taken beside JSON: text fields and `file` (`uploadedFileSchema`). */
   multipart?: M;
+  /**
+   * Keeps the file of a multipart body as it comes, of so many bytes at most, in the place of memory: `file` is then a
+   * `keptFileSchema`.
+   */
+  keepsFile?: {
+    maxBytes: number;
+    keep(
+      call: { platform: Platform; caller: Caller },
+      chunks: AsyncIterable<Buffer>,
+    ): Promise<{ id: string; bytes: number; remove(): Promise<void> }>;
+  };
   /** Request headers that the route reads, for its documentation: name → what it does. */
   headers?: Readonly<Record<string, string>>;
   responses: Readonly<Record<number, ResponseDeclaration>>;

@@ -49,7 +49,7 @@ export const keptSettings = {
   MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),
   MAX_OPEN_BATCHES: setting(
     count(1, 10_000).default(50),
-    "Batches of files or messages of one tenant that have not ended; each has 10,000 requests at most",
+    "Batches of files or messages of one tenant that have not ended; each has 50,000 requests at most",
   ),
 } as const;
 

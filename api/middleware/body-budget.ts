@@ -52,17 +52,17 @@ export function makeBodyBudget(options: {
     reserve,
     /**
      * Reserves for a body, and waits for its turn among the large ones of its tenant. One without a `Content-Length` counts as
-     * one of the largest that is allowed. The connection of one that arrives too slowly is cut, because no other body can use
+     * one of the largest that is allowed; one that is kept as it comes takes little memory. The connection of one that arrives too slowly is cut, because no other body can use
      * the memory that waits for it.
      * @throws AppError as `reserve`, and as `takeUpload`; `client_closed`.
      */
-    reserveForBody(ctx: ApiContext, limitBytes: number): Promise<void> | undefined {
+    reserveForBody(ctx: ApiContext, limitBytes: number, { isKept = false } = {}): Promise<void> | undefined {
       const length = ctx.get("content-length");
       const isUnknown = length === "" && ctx.get("transfer-encoding") !== "";
       const bytes = isUnknown ? limitBytes : Math.min(Number(length), limitBytes);
       if (!(bytes > QUICK_BYTES)) return undefined;
       const isReserved = bytes > SMALL_BYTES;
-      if (isReserved) reserve(ctx, bytes);
+      if (isReserved) reserve(ctx, isKept ? SMALL_BYTES : bytes);
       const waitMs = takeUpload?.(nameOf(ctx), bytes) ?? 0;
       const begin = () => {
         if (ctx.req.destroyed) throw clientClosed();

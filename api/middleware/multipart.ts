@@ -15,21 +15,49 @@ export const uploadedFileSchema = z
   )
   .meta({ type: "string", format: "binary", description: "The file itself" });
 
+/** A file of such a body that was kept as it came, and is not in memory. */
+export type KeptFile = {
+  filename: string;
+  mediaType: string;
+  bytes: number;
+  /** Of its contents, by which a repeat of the call is known. */
+  sha256: string;
+  /** Its id; from then on it stays. Else it is removed when the call is over. */
+  take(): string;
+};
+
+/** Schema of the `file` field of a route that keeps its file as it comes. */
+export const keptFileSchema = z
+  .custom<KeptFile>((value) => typeof value === "object" && value !== null && "sha256" in value, "a file is required")
+  .meta({ type: "string", format: "binary", description: "The file itself" });
+
+/** Keeps what comes: returns the file once all of it is there. */
+export type KeepFile = (chunks: AsyncIterable<Buffer>) => Promise<Pick<KeptFile, "bytes" | "sha256" | "take">>;
+
 const MAX_FIELDS = 32;
 const MAX_FIELD_BYTES = 1 << 20;
 /** Room for the parts' headers and fields beside the file, in bytes. */
 const ENVELOPE_BYTES = 2 << 20;
 
-/** A form with one file at most, of `limitBytes` at most. @throws AppError `request_too_large`, `invalid_request`. */
-export async function readMultipartBody(ctx: ApiContext, limitBytes: number): Promise<Record<string, unknown>> {
+/**
+ * A form with one file at most, of `limitBytes` at most. The file is in memory, or where `keep` has put it.
+ * @throws AppError `request_too_large`, `invalid_request`; what `keep` throws.
+ */
+export async function readMultipartBody(
+  ctx: ApiContext,
+  limitBytes: number,
+  keep?: KeepFile,
+): Promise<Record<string, unknown>> {
   rejectEncodedBody(ctx);
   if (Number(ctx.get("content-length")) > limitBytes + ENVELOPE_BYTES) throw tooLarge(ctx, limitBytes);
   const parser = openParser(ctx, limitBytes);
   const fields = new Map<string, unknown>();
+  let keeping: Promise<unknown> | undefined;
   continueIfExpected(ctx);
   await new Promise<void>((resolve, reject) => {
     const fail = (error: unknown) => {
       ctx.req.unpipe(parser);
+      parser.destroy();
       reject(error);
     };
     parser.on("field", (name, value, info) => {
@@ -37,12 +65,18 @@ export async function readMultipartBody(ctx: ApiContext, limitBytes: number): Pr
       else fields.set(name, value);
     });
     parser.on("file", (name, stream, info) => {
+      stream.on("limit", () => fail(tooLarge(ctx, limitBytes)));
+      const about = { filename: info.filename ?? "", mediaType: info.mimeType };
+      if (keep) {
+        const kept = keep(stream).then((file) => void fields.set(name, { ...about, ...file }));
+        kept.catch(fail);
+        keeping = kept;
+        return;
+      }
       const chunks: Buffer[] = [];
       stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-      stream.on("limit", () => fail(tooLarge(ctx, limitBytes)));
       stream.on("end", () => {
-        const { filename = "", mimeType: mediaType } = info;
-        fields.set(name, { filename, mediaType, bytes: Buffer.concat(chunks) } satisfies UploadedFile);
+        fields.set(name, { ...about, bytes: Buffer.concat(chunks) } satisfies UploadedFile);
       });
     });
     for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
@@ -54,7 +88,11 @@ export async function readMultipartBody(ctx: ApiContext, limitBytes: number): Pr
       once: true,
     });
     ctx.req.pipe(parser);
+  }).catch(async (error: unknown) => {
+    await keeping?.catch(() => undefined); // what it put down until then is removed before the call is over
+    throw error;
   });
+  await keeping;
   return Object.fromEntries(fields);
 }
 

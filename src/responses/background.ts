@@ -14,14 +14,17 @@ import { errorOf } from "../runs.ts";
 import type { BackgroundResponse, OpenResponse } from "../store/response-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
-import { closeResponse, finishResponse } from "./close-response.ts";
+import { type CloseDeps, closeResponse, finishResponse } from "./close-response.ts";
 import { type LogDeps, openLog } from "./event-log.ts";
 import type { Round } from "./file-search/rounds.ts";
 import type { SearchingChat } from "./file-search/searching-chat.ts";
-import { readBefore } from "./recall.ts";
+import { type RecallStore, readBefore } from "./recall.ts";
 import { readResponse } from "./records.ts";
 
-export type BackgroundDeps = LogDeps & { chat: Pick<SearchingChat, "complete" | "stream"> };
+export type BackgroundDeps = Omit<CloseDeps, "store"> & {
+  store: LogDeps["store"] & RecallStore;
+  chat: Pick<SearchingChat, "complete" | "stream">;
+};
 
 /** What the record of a response in the background keeps to ask for it, besides its items. */
 export type BackgroundRequest = {
@@ -120,7 +123,8 @@ async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse
   const { body: kept, options } = JSON.parse(record.request ?? "{}") as BackgroundRequest; // as it was accepted
   const own = JSON.parse(record.input) as InputItem[]; // likewise
   const body: ResponsesBody = { ...kept, input: [...kept.input, ...own] };
-  const before = await readBefore(store.responses, record.tenantId, record.chain);
+  const { chain, conversationId } = record;
+  const before = await readBefore(store, record.tenantId, { chain, conversationId, own: record._id });
   const { request: asked, places, fileSearch } = fromResponsesBody(body, { before, input: own });
   const { _id: from, tenantId, createdAt: at } = record;
   // The run of an agent or a pattern is found again by the next attempt.

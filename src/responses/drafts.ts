@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import type { MadeResponse } from "../gateway/responses/response.ts";
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
@@ -19,7 +20,7 @@ export type DraftDeps = {
 };
 
 /** A response that is to be stored. */
-type Draft = {
+export type Draft = {
   tenantId: string;
   conversation: Conversation;
   /** Its own input: the text of its items, their number and their bytes. */
@@ -45,7 +46,7 @@ export function makeDrafts({ store, quotas, config, logger }: DraftDeps) {
       const bytes = { ...texts.bytes, response: texts.bytes.response + more, input: input.bytes };
       if (bytes.response + bytes.output + bytes.input > MAX_RECORD_BYTES) throw tooLarge();
       takeMore(bytes.response + bytes.output);
-      const { chain, total } = conversation;
+      const { chain, conversationId, total } = conversation;
       const createdAt = new Date();
       return {
         ...texts,
@@ -54,6 +55,7 @@ export function makeDrafts({ store, quotas, config, logger }: DraftDeps) {
         input: input.text,
         bytes,
         chain: [...chain],
+        ...defined({ conversationId }),
         total: {
           items: total.items + Math.max(1, input.items + made.kept.length), // one without items is read with the others, too
           bytes: total.bytes + bytes.input + bytes.output,

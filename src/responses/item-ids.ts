@@ -10,6 +10,7 @@ const kinds = {
   file_search_call: "fs",
   reasoning: "rs",
   mcp_call: "mcp",
+  compaction: "cmp",
 } as const;
 
 /** An item that a response keeps of its input: one that says something. Tools are those of each request alone. */
@@ -31,6 +32,17 @@ export function toInputItemId(
 ): string {
   return `${kinds[type]}_${responseId.slice(responseId.indexOf("_") + 1)}_in${place}`;
 }
+
+/** The id of an item that joins a conversation by itself: the number `place` of those that come with it. */
+export const toJoiningId = (
+  ulid: string,
+  { type = "message" }: { type?: keyof typeof kinds | undefined },
+  place: number,
+) => `${kinds[type]}_${ulid}_c${place}`;
+
+/** Whether an id is that of an item of a response, of its input or output. */
+export const isItemOf = (responseId: string, itemId: string): boolean =>
+  itemId.includes(`_${responseId.slice(responseId.indexOf("_") + 1)}_`);
 
 /** Where the item of an id is; undefined for an id that no response of ours gave. */
 export function findPlace(id: string): ItemPlace | undefined {

@@ -9,15 +9,16 @@ import type { BackgroundResponse, StoredResponse } from "../store/response-store
 import { starterOf } from "../tenancy/roles.ts";
 import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from "./background.ts";
 import { closeResponse } from "./close-response.ts";
-import { type DraftDeps, makeDrafts } from "./drafts.ts";
+import { type Conversations, makeConversations } from "./conversations.ts";
+import { type Draft, type DraftDeps, makeDrafts } from "./drafts.ts";
 import { followEvents } from "./follow-events.ts";
 import { type InputFiles, withFiles } from "./input-files.ts";
 import { toInputItemId } from "./item-ids.ts";
-import { type Conversation, parseItems, recall, toolItems } from "./recall.ts";
+import { type Conversation, parseItems, recall, toInputItem, toItems, toolItems } from "./recall.ts";
 import { readResponse } from "./records.ts";
 import { type Included, toIncluded, toShownItem } from "./views.ts";
 
-type ResponsesDeps = Omit<BackgroundDeps, "notify"> &
+type ResponsesDeps = Omit<BackgroundDeps, "notify" | "join"> &
   Omit<DraftDeps, "config"> & { jobs: Jobs; config: { keptDays: number; maxConversationBytes: number } };
 
 /** A response that is to be made in the background. */
@@ -31,7 +32,8 @@ type BackgroundCall = {
 
 /** Responses of the Responses API that can be read again, continued, and made in the background. */
 export function makeResponses({ quotas, config, logger, jobs, ...given }: ResponsesDeps) {
-  const deps: BackgroundDeps = { ...given, notify: jobs.notifications.changed };
+  const conversations = makeConversations({ store: given.store.conversations, quotas, config });
+  const deps: BackgroundDeps = { ...given, notify: jobs.notifications.changed, join: joinOf(conversations) };
   const { responses, responseEvents } = deps.store;
   const work = makeBackgroundWork(deps);
   const drafts = makeDrafts({ store: deps.store, quotas, config, logger });
@@ -48,19 +50,21 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
   };
   return {
     work,
+    conversations,
     /** See `recall`. */
     recall: (asked: Parameters<typeof recall>[1]) =>
-      recall({ store: responses, maxBytes: config.maxConversationBytes }, asked),
+      recall({ store: deps.store, maxBytes: config.maxConversationBytes }, asked),
     /** See `withFiles`. */
     withFiles: <B extends Pick<ResponsesBody, "input">>(files: InputFiles, body: B) =>
       withFiles(files, { body, maxBytes: config.maxConversationBytes }),
     /**
-     * Prepares to store the response to a conversation, before a model is called; the result does it. See `makeDrafts`.
+     * Prepares to store the response to a conversation, before a model is called; the result does it, and adds it to the
+     * conversation that it joins. See `makeDrafts`.
      * @throws AppError `request_too_large`; `quota_exceeded` when the tenant stores too much.
      */
     async prepare(tenantId: string, conversation: Conversation) {
       const draft = await drafts.begin(tenantId, conversation);
-      return (made: MadeResponse) => drafts.keep(draft, made);
+      return (made: MadeResponse) => keepMade({ drafts, conversations, logger }, draft, made);
     },
     /**
      * Records a response that is to be made in the background, and submits its job.
@@ -89,11 +93,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
      */
     async events(tenantId: string, id: string, { after, signal }: { after: number; signal: AbortSignal }) {
       const record = await find(tenantId, id);
-      if (!("isStreamed" in record) || !record.isStreamed)
-        throw invalidRequest(
-          "stream",
-          "stream: only a response made with background and stream can be streamed again.",
-        );
+      requireStreamed(record);
       return followEvents({ store: deps.store, watch: jobs.watch }, record, { after, signal });
     },
     /** Cancels a response in the background; one that has ended stays as it is. @throws AppError `not_found`, `invalid_request`. */
@@ -119,6 +119,43 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
       if (!(await responses.remove(tenantId, id))) throw notFound("response");
     },
   };
+}
+
+function requireStreamed(record: StoredResponse | BackgroundResponse): asserts record is BackgroundResponse {
+  if ("isStreamed" in record && record.isStreamed) return;
+  throw invalidRequest("stream", "stream: only a response made with background and stream can be streamed again.");
+}
+
+const joinOf =
+  (conversations: Conversations): BackgroundDeps["join"] =>
+  async ({ tenantId, conversationId, chain, input }, made) => {
+    if (conversationId === undefined || chain.length > 0) return;
+    await conversations.join(tenantId, { conversationId, input: parseItems(input).map(toInputItem), made });
+  };
+
+/** Stores a response, and adds it to the conversation that it joins. Its answer is there and paid, so its caller gets it. */
+async function keepMade(
+  {
+    drafts,
+    conversations,
+    logger,
+  }: Pick<DraftDeps, "logger"> & {
+    drafts: ReturnType<typeof makeDrafts>;
+    conversations: Conversations;
+  },
+  draft: Draft,
+  made: MadeResponse,
+) {
+  const { tenantId, conversation } = draft;
+  const { conversationId, chain, input } = conversation;
+  if (conversationId === undefined || chain.length > 0) return drafts.keep(draft, made);
+  try {
+    await conversations.join(tenantId, { conversationId, input: toItems(input), made });
+  } catch (error) {
+    logger.warn({ err: error, tenantId, conversationId }, "a response could not join its conversation");
+    return drafts.keep(draft, { ...made, response: { ...made.response, conversation: null } });
+  }
+  return drafts.keep(draft, made);
 }
 
 const nothing: Included = { isSealedShown: false, areResultsShown: false };

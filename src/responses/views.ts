@@ -45,6 +45,8 @@ export function toShownItem({ id, item, isSealedShown }: Given): ShownItem {
     case "mcp_call":
     case "file_search_call":
       return { status, ...item, id };
+    case "compaction":
+      return { ...item, id };
     case "reasoning":
       return {
         id,

@@ -34,6 +34,8 @@ export type BatchItemDocument = TenantDocument & {
   raw?: { path: string; body: string; headers: Record<string, string> };
   /** Set where the answer is to be a message of the Messages API: what of its request is not used. */
   message?: { ignored: string[] };
+  /** Set where it is to be a response of the Responses API: its body without the input, as JSON, and what of that is not used. */
+  response?: { body: string; ignored: string[] };
   /** Characters of the request as JSON; an earlier release noted none. */
   requestSize?: number;
   state: BatchItemState;

@@ -19,6 +19,8 @@ export type StoredResponse = TenantDocument & {
   bytes: { response: number; output: number; input: number; events?: number };
   /** The responses before it in its conversation, from the first one on. */
   chain: string[];
+  /** The conversation whose items come before: those before the first of `chain`, or before its own. */
+  conversationId?: string;
   /** Items and bytes of its conversation, up to its end. */
   total: { items: number; bytes: number };
   createdAt: Date;
@@ -104,9 +106,12 @@ export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater"
     get: (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse | null> => get(tenantId, id),
     /** Where a response stands in its conversation; null when it is not there. */
     about: (tenantId: string, id: string) =>
-      responses.findOne<Pick<StoredResponse, "chain" | "total" | "isOpen">>(ofTenant(tenantId, { _id: id }), {
-        projection: { chain: 1, total: 1, isOpen: 1 },
-      }),
+      responses.findOne<Pick<StoredResponse, "chain" | "total" | "isOpen" | "conversationId">>(
+        ofTenant(tenantId, { _id: id }),
+        {
+          projection: { chain: 1, total: 1, isOpen: 1, conversationId: 1 },
+        },
+      ),
     /** Writes a record, together with others that come at the same time, and counts its bytes as stored until it expires. */
     async insert(record: StoredResponse | BackgroundResponse): Promise<void> {
       const bytes = bytesOf(record);

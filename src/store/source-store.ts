@@ -1,7 +1,7 @@
 import { Binary, type Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { makeUseStore } from "./use-store.ts";
-import { insertIfAbsent } from "./writes.ts";
+import { insertIfAbsent, updateIf } from "./writes.ts";
 
 /** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
 export type SourcePiece = TenantDocument & { documentId: string; n: number; data: Binary; bytes?: number };
@@ -16,6 +16,27 @@ export const sourceCollection = defineCollection<SourcePiece>({
   indexes: [{ name: "document", key: { tenantId: 1, documentId: 1, n: 1 } }],
 });
 
+type Chunks = AsyncIterable<Uint8Array>;
+
+/** The same bytes in pieces of one size, but for the last; one empty piece of none. */
+async function* cut(chunks: Chunks): AsyncGenerator<Buffer> {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  let isEmpty = true;
+  for await (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; ) {
+      const part = chunk.subarray(at, at + PIECE_BYTES - size);
+      parts.push(part);
+      size += part.length;
+      at += part.length;
+      if (size < PIECE_BYTES) continue;
+      yield Buffer.concat(parts);
+      [parts, size, isEmpty] = [[], 0, false];
+    }
+  }
+  if (size > 0 || isEmpty) yield Buffer.concat(parts);
+}
+
 /** The bytes that documents were made from, as they were given. */
 export function makeSourceStore(db: Db) {
   const pieces = db.collection<SourcePiece>(sourceCollection.name);
@@ -27,6 +48,23 @@ export function makeSourceStore(db: Db) {
       const total = n === 0 ? { bytes: bytes.length } : {};
       yield { _id: `${documentId}:${n}`, tenantId, documentId, n, data, ...total };
     }
+  }
+  /** Writes what comes, piece by piece; the bytes. What is there already stays. */
+  const writeAll = async (tenantId: string, documentId: string, chunks: Chunks): Promise<number> => {
+    let n = 0;
+    let bytes = 0;
+    for await (const data of cut(chunks)) {
+      await insertIfAbsent(pieces, { _id: `${documentId}:${n}`, tenantId, documentId, n, data: new Binary(data) });
+      n += 1;
+      bytes += data.length;
+    }
+    const first = ofTenant(tenantId, { documentId, n: 0, bytes: { $exists: false } });
+    if (await updateIf(pieces, first, { $set: { bytes } })) await count(tenantId, bytes);
+    return bytes;
+  };
+  async function* readPieces(tenantId: string, documentId: string): AsyncGenerator<Uint8Array> {
+    const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(PIECES_AT_ONCE);
+    for await (const { data } of cursor) yield data.value();
   }
   return {
     /** Writes bytes under an id of their own. */
@@ -43,11 +81,14 @@ export function makeSourceStore(db: Db) {
       }
       if (isFirst) await count(tenantId, bytes.length);
     },
+    /** As `ensure`, of bytes that come one after the other and never are in memory together; how many they were. */
+    ensureStream: writeAll,
+    /** The bytes one after the other. */
+    stream: readPieces,
     /** The bytes in a buffer of their own; null when there are none. */
     async read(tenantId: string, documentId: string): Promise<Buffer | null> {
       const parts: Uint8Array[] = [];
-      const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(PIECES_AT_ONCE);
-      for await (const { data } of cursor) parts.push(data.value());
+      for await (const part of readPieces(tenantId, documentId)) parts.push(part);
       return parts.length === 0 ? null : Buffer.concat(parts);
     },
     async remove(tenantId: string, documentId: string): Promise<void> {

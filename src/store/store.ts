@@ -12,6 +12,7 @@ import { chunkCollection, makeChunkStore } from "./chunk-store.ts";
 import { collectionCollection, makeCollectionStore } from "./collection-store.ts";
 import { completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectStore } from "./connect.ts";
+import { conversationCollection, makeConversationStore } from "./conversation-store.ts";
 import { customProviderCollection, makeCustomProviderStore } from "./custom-provider-store.ts";
 import { dataVersionOf, migrateData } from "./data-version.ts";
 import { definitionVersionCollection, makeDefinitionVersionStore } from "./definition-version-store.ts";
@@ -75,6 +76,7 @@ const declarations = [
   definitionVersionCollection,
   providerKeyCollection,
   reindexCollection,
+  conversationCollection,
   responseCollection,
   responseEventCollection,
   sessionCollection,
@@ -128,6 +130,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       sources: makeSourceStore(db),
       reindexes: makeReindexStore(db),
       responses: makeResponseStore(db, use),
+      conversations: makeConversationStore(db, use),
       responseEvents: makeResponseEventStore(db),
       apiKeys: makeApiKeyStore(db),
       sessions: makeSessionStore(db),

@@ -56,7 +56,7 @@ const registry = {
   },
   storedBytes: {
     setting: "MAX_STORED_BYTES",
-    what: "bytes of documents, files and responses",
+    what: "bytes of documents, files, responses and conversations",
     counterOf:
       ({ use }) =>
       (tenantId) =>

@@ -41,11 +41,12 @@ const others: Record<string, { why: string; fields: string[]; headers: string[] 
     fields: ["object", "data", "has_more", "next_page"],
     headers: [],
   },
-  "/v1/responses/{id}/input_items": {
-    why: "OpenAI's clients",
-    fields: ["object", "data", "first_id", "last_id", "has_more"],
-    headers: [],
-  },
+  ...Object.fromEntries(
+    ["responses/{id}/input_items", "conversations/{id}/items"].map((path) => [
+      `/v1/${path}`,
+      { why: "OpenAI's clients", fields: ["object", "data", "first_id", "last_id", "has_more"], headers: [] },
+    ]),
+  ),
 };
 
 type Schema = { anyOf?: Schema[]; $ref?: string; type?: string; properties?: Record<string, Schema> };

@@ -134,9 +134,8 @@ describeTargets("the official client of Anthropic", leftOut, (target) => {
         max_tokens: 50,
         betas: ["context-management-2025-06-27", "mcp-client-2025-04-04"],
         cache_control,
-        context_management: { edits: [{ type: "clear_tool_uses_20250919" }] },
-        mcp_servers: [{ type: "url", name: "docs", url: "https://mcp.example.com" }],
-        container: "container_1",
+        context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+        inference_geo: "eu",
         thinking: { type: "adaptive", display: "summarized" },
         system: [{ type: "text", text: "Be short.", cache_control }],
         tools: [
@@ -183,7 +182,7 @@ describeTargets("the official client of Anthropic", leftOut, (target) => {
       .withResponse();
     expect(response.headers.get("x-svc-ignored")?.split(", ").toSorted()).to.deep.equal(
       [
-        ...["cache_control", "caller", "citations", "container", "context_management", "defer_loading", "mcp_servers"],
+        ...["cache_control", "caller", "citations", "defer_loading", "inference_geo"],
         ...["strict", "thinking.display", "tools[1]"],
         ...["messages[0].content[2]", "messages[1].content[1]", "messages[2].content[0].content[1]"],
       ].toSorted(),
@@ -199,6 +198,39 @@ describeTargets("the official client of Anthropic", leftOut, (target) => {
       { role: "tool", tool_call_id: "call_1", content: "Rain." },
     ]);
     expect(sent()?.tools).to.have.length(1);
+  });
+
+  for (const [param, field] of [
+    ["container", { container: "container_1" }],
+    ["mcp_servers", { mcp_servers: [{ type: "url", name: "docs", url: "https://mcp.example.com" }] }],
+    ["compaction", { compaction: { type: "summarize" } }],
+    ["context_management.edits[0]", { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } }],
+    ["context_management.edits[0]", { context_management: { edits: [{ type: "compact_20260112" }] } }],
+  ] as const)
+    it(`refuses what only Anthropic's servers hold: ${JSON.stringify(field)}`, async () => {
+      const about = { model: small, messages: [question], ...field };
+      for (const calling of [
+        client.beta.messages.create({ ...about, max_tokens: 50 } as Anthropic.Beta.MessageCreateParamsNonStreaming),
+        client.beta.messages.countTokens(about as Anthropic.Beta.MessageCountTokensParams),
+      ]) {
+        const error = await failureOf(calling);
+        expect([error.status, error.type]).to.deep.equal([400, "invalid_request_error"]);
+        expect(error.message).to.include(param);
+      }
+      expect(upstream.requests).to.deep.equal([]);
+    });
+
+  it("takes a summary for all that was said before it", async () => {
+    await client.beta.messages.create({
+      model: small,
+      max_tokens: 50,
+      messages: [
+        { role: "user", content: "Long ago." },
+        { role: "assistant", content: [{ type: "compaction", content: "They spoke of leases." }] },
+        question,
+      ],
+    });
+    expect(sent()?.messages).to.deep.equal([{ role: "assistant", content: "They spoke of leases." }, question]);
   });
 
   it("asks for JSON by the earlier name of the format too", async () => {

@@ -30,6 +30,10 @@ describe("every route that needs a key", () => {
     const job = await owner.post("/rag/ingest", { title: "Walrus", content: SECRET }, { headers });
     const document = await owner.post("/rag/ingest", { title: "Walrus 2", content: `${SECRET} Twice.` });
     const chat = await owner.post("/ai/chat", { messages: [{ role: "user", content: SECRET }] });
+    const conversation = await owner.post("/v1/conversations", { metadata: { topic: SECRET } });
+    const item = await owner.post(`/v1/conversations/${conversation.string("id")}/items`, {
+      items: [{ role: "user", content: SECRET }],
+    });
     const response = await owner.post("/v1/responses", { model: "meta-llm", input: SECRET });
     const keys = await owner.get("/keys");
     const run = await owner.post("/composite/execute", { pattern: "critique", profile: "content", input: SECRET });
@@ -84,6 +88,8 @@ describe("every route that needs a key", () => {
       "/v1/files/:id": file.string("id"),
       "/v1/batches/:id": batch.string("id"),
       "/v1/messages/batches/:id": messages.string("id"),
+      "/v1/conversations/:id": conversation.string("id"),
+      "/v1/conversations/:id/items/:itemId": item.string("data[0].id"),
       "/v1/responses/:id": response.string("id"),
     };
   });

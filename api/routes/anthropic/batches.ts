@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { invalidRequest } from "../../../src/errors.ts";
-import { MAX_FILE_LINES, messagesEndpoint } from "../../../src/gateway/batches/file/read-lines.ts";
+import { MAX_MESSAGE_REQUESTS, messagesEndpoint } from "../../../src/gateway/batches/file/read-lines.ts";
 import type { MessageResult } from "../../../src/gateway/batches/file/write-answers.ts";
 import { toForwardedHeaders } from "../../../src/gateway/messages-api/forwarded.ts";
 import { messagesBodySchema } from "../../../src/gateway/messages-api/schemas.ts";
@@ -45,7 +45,7 @@ const requestsOf = <S extends z.ZodType>(paramsSchema: S) =>
     requests: z
       .array(z.object({ custom_id: customId, params: paramsSchema }))
       .min(1)
-      .max(MAX_FILE_LINES)
+      .max(MAX_MESSAGE_REQUESTS)
       .superRefine(requireOwnIds),
   });
 

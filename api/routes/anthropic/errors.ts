@@ -63,8 +63,14 @@ export function toAnthropicError({ requestId, ...error }: ErrorView & { requestI
   const type = typeOfStatus[status] ?? "api_error";
   const body: z.input<typeof apiErrorSchema> = {
     type: "error",
-    error: { type, message: error.message },
+    error: { type, message: error.message, ...toDetails(error) },
     request_id: requestId,
   };
   return { status, body };
+}
+
+/** Only what Anthropic's clients know: our own details are of another form. */
+function toDetails({ details }: ErrorView) {
+  const { error_code: code } = Object(details);
+  return typeof code === "string" ? { details: { error_code: code } } : {};
 }

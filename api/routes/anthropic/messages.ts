@@ -9,6 +9,7 @@ import {
   messagesBodySchema,
   tokensCountSchema,
 } from "../../../src/gateway/messages-api/schemas.ts";
+import { refuseServerState } from "../../../src/gateway/messages-api/server-state.ts";
 import { toChat } from "../../../src/gateway/messages-api/to-chat.ts";
 import { toMessageEvents } from "../../../src/gateway/messages-api/to-events.ts";
 import { toMessage } from "../../../src/gateway/messages-api/to-message.ts";
@@ -64,6 +65,7 @@ export const anthropicMessageRoutes = [
           return { status: 200, events: forwarding.stream(caller, forwarded), heartbeat: PING, toErrorEvent };
         return { status: 200, body: (await forwarding.complete(caller, forwarded)).body };
       }
+      refuseServerState(input.body);
       const body = parseBody(messagesBodySchema, input, unreadFields);
       const { request: asked, ignored } = toChat(body);
       const request = { ...asked, options: parseSvcOptions(input.header("x-svc-options")) };
@@ -93,6 +95,7 @@ export const anthropicMessageRoutes = [
         const { body } = await platform.gateway.forwarding.free(toGatewayCaller(input, SURFACE), forwarded);
         return { status: 200, body };
       }
+      refuseServerState(input.body);
       const { request, ignored } = toChat(parseBody(countTokensBodySchema, input, unreadFields));
       for (const name of ignored) input.ignore(name);
       return { status: 200, body: { input_tokens: await platform.chat.countTokens(caller.tenantId, request) } };

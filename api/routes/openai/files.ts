@@ -1,8 +1,10 @@
+import { Readable } from "node:stream";
 import { z } from "zod";
+import { AppError } from "../../../src/errors.ts";
 import { idSchema } from "../../../src/ids.ts";
 import { type FileDocument, filePurposes } from "../../../src/store/file-store.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
-import { uploadedFileSchema } from "../../middleware/multipart.ts";
+import { keptFileSchema } from "../../middleware/multipart.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { afterQuery, openAiListOf, toOpenAiList, toPageQuery, toSeconds } from "./lists.ts";
@@ -18,7 +20,9 @@ const fileSchema = z.object({
 });
 
 const params = z.object({ id: idSchema("file") });
-const uploadSchema = z.object({ file: uploadedFileSchema, purpose: z.enum(["batch", "assistants", "user_data"]) });
+/** OpenAI's own limit for a file of requests; other files have `MAX_SOURCE_BYTES`. */
+const MAX_BATCH_FILE_BYTES = 200 << 20;
+const uploadSchema = z.object({ file: keptFileSchema, purpose: z.enum(["batch", "assistants", "user_data"]) });
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
@@ -26,18 +30,34 @@ export const openAiFileRoutes = [
   routes.post("/v1/files", {
     summary: "Upload a file: requests of a batch, or a document",
     description:
-      "With the purpose `batch` JSON lines, each `{ custom_id, method, url, body }`. With `assistants` or `user_data` a document " +
+      "With the purpose `batch` JSON lines, each `{ custom_id, method, url, body }`, 200 MiB and 50,000 of them at most. With `assistants` or `user_data` a document " +
       "for vector stores. A key that is limited to collections sees the files alone that it has uploaded.",
     body: named("FileUpload", uploadSchema),
     multipart: uploadSchema,
+    keepsFile: {
+      maxBytes: MAX_BATCH_FILE_BYTES,
+      async keep({ platform: { quotas, gateway }, caller: { tenantId } }, chunks) {
+        await quotas.check(tenantId, "files");
+        const counted = async function* () {
+          for await (const chunk of chunks) {
+            await quotas.check(tenantId, "storedBytes", chunk.length);
+            yield chunk;
+          }
+        };
+        return gateway.fileBatches.keepContent(tenantId, counted());
+      },
+    },
     responses: { 200: { description: "The file", body: named("File", fileSchema) } },
     errors: ["quota_exceeded"],
     async result({ body, caller, platform }) {
       const { filename, bytes } = body.file;
-      const file = { filename: filename.slice(0, 200), bytes, purpose: body.purpose, keyId: caller.keyId };
-      await platform.quotas.check(caller.tenantId, "files");
-      await platform.quotas.check(caller.tenantId, "storedBytes", bytes.length);
-      return toView(await platform.gateway.fileBatches.addFile(caller.tenantId, file));
+      const { sourceBytes } = platform.config.limits;
+      if (body.purpose !== "batch" && bytes > sourceBytes) {
+        const message = `A document has ${sourceBytes} bytes at most (MAX_SOURCE_BYTES).`;
+        throw new AppError("request_too_large", message, { param: "file" });
+      }
+      const about = { filename: filename.slice(0, 200), bytes, purpose: body.purpose, keyId: caller.keyId };
+      return toView(await platform.gateway.fileBatches.addKept(caller.tenantId, { _id: body.file.take(), ...about }));
     },
   }),
   routes.get("/v1/files", {
@@ -62,11 +82,13 @@ export const openAiFileRoutes = [
     params,
     responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
     async handler({ params: { id }, caller, platform }) {
-      const { purpose } = await platform.vectorStores.files.findFile(caller, id);
-      const bytes = await platform.gateway.fileBatches.content(caller.tenantId, id);
-      if (purpose === "assistants" || purpose === "user_data")
-        return { status: 200, headers: { "content-type": "application/octet-stream" }, body: bytes };
-      return { status: 200, headers: { "content-type": "application/jsonl" }, body: bytes.toString("utf8") };
+      const { purpose, bytes } = await platform.vectorStores.files.findFile(caller, id);
+      const isDocument = purpose === "assistants" || purpose === "user_data";
+      const headers = {
+        "content-type": isDocument ? "application/octet-stream" : "application/jsonl",
+        "content-length": String(bytes),
+      };
+      return { status: 200, headers, body: Readable.from(platform.store.sources.stream(caller.tenantId, id)) };
     },
   }),
   routes.delete("/v1/files/:id", {

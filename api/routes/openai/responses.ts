@@ -8,13 +8,13 @@ import { beginResponse, type MadeResponse, toResponse } from "../../../src/gatew
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { makeResponseStream } from "../../../src/gateway/responses/stream.ts";
 import type { SearchedChat } from "../../../src/responses/file-search/searching-chat.ts";
-import { refersToFiles } from "../../../src/responses/input-files.ts";
-import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
+import type { Conversation } from "../../../src/responses/recall.ts";
 import { toStoredCaller } from "../../../src/tenancy/roles.ts";
 import { acceptOnce, withCallback } from "../../prefer.ts";
 import { declareRoutes, type HandlerInput, type Reply } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
+import { recallInput, withContents } from "./response-input.ts";
 import { toMessage, toSse } from "./response-sse.ts";
 
 const SURFACE = "responses";
@@ -51,16 +51,17 @@ export const openAiResponseRoutes = [
       withOwnNames(places, () => chat.screen(request));
     },
     async handler(given) {
-      const input = refersToFiles(given.body) ? { ...given, body: await readFiles(given) } : given;
+      const input = await withContents(given);
       const { body, platform } = input;
       const { tenantId } = input.caller;
-      const conversation = refersToStored(body) ? await recall(input) : newConversation(body);
+      const conversation = await recallInput(input);
       const asking = toGatewayCaller(input, SURFACE);
       const { searched, places } = await readRequest(input, asking, conversation);
       // Nothing of a regulated profile's chats is kept but their answers, and those by their runs.
       const isRegulated = platform.chat.isRegulated(body.model);
       const isStored = body.store !== false && !isRegulated;
       if (isRegulated && body.store !== false) input.ignore("store");
+      requireKept(body, isRegulated);
       if (body.background === true) return makeInBackground(input, { searched, places, conversation, isRegulated });
       if (body.callback) throw invalidRequest("callback", "callback: only a response in the background has one.");
       const store = isStored ? await platform.responses.prepare(tenantId, conversation) : undefined;
@@ -74,6 +75,7 @@ export const openAiResponseRoutes = [
         const made = toResponse(begun, body, outcome);
         const { response, json } = (await store?.(made)) ?? { response: made.response };
         if (response.store !== isStored) input.ignore("store");
+        if (response.conversation?.id !== begun.conversation?.id) input.ignore("conversation");
         return { status: 200, body: response, ...(json === undefined ? {} : { text: json }) };
       }
       const batches = platform.responseChat.stream(caller, searched);
@@ -87,6 +89,14 @@ export const openAiResponseRoutes = [
     },
   }),
 ];
+
+/** A conversation keeps what joins it. */
+function requireKept({ conversation, store }: ResponsesBody, isRegulated: boolean): void {
+  if ((conversation ?? undefined) === undefined) return;
+  if (isRegulated)
+    throw invalidRequest("conversation", "conversation: nothing of a regulated profile's chats is kept.");
+  if (store === false) throw invalidRequest("store", "store: a response that joins a conversation is kept in it.");
+}
 
 type ResponsesInput = HandlerInput<unknown, unknown, z.output<typeof bodySchema>>;
 
@@ -123,19 +133,6 @@ async function makeInBackground(
   const events = await platform.responses.events(tenantId, id, { after: -1, signal });
   return { status: 200, events: toSse(events), isEager: true };
 }
-
-const readFiles = ({ body, caller, platform, reserve }: ResponsesInput) =>
-  platform.responses.withFiles(
-    {
-      find: (id) => platform.vectorStores.files.findFile(caller, id),
-      read: (id) => platform.gateway.fileBatches.content(caller.tenantId, id),
-      reserve,
-    },
-    body,
-  );
-
-const recall = ({ body, caller: { tenantId }, platform, reserve }: ResponsesInput) =>
-  platform.responses.recall({ tenantId, body, reserve });
 
 /** What a body says itself. */
 const withoutReferences = ({ input }: ResponsesBody) => ({

@@ -3,21 +3,12 @@ import { searchResults } from "../../../src/gateway/responses/file-search.ts";
 import { sealedReasoning } from "../../../src/gateway/responses/request.ts";
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { idSchema } from "../../../src/ids.ts";
-import { shownItemSchema, withoutResults } from "../../../src/responses/views.ts";
+import { withoutResults } from "../../../src/responses/views.ts";
 import { declareRoutes } from "../../route.ts";
-import { openAiListOf } from "./lists.ts";
+import { includes, including, itemPageSchema, itemsQuery, toItemPage } from "./items.ts";
 import { toSse } from "./response-sse.ts";
 
 const params = z.object({ id: idSchema("response") });
-
-const names = z.union([z.string().max(200), z.array(z.string().max(200)).max(20)]).optional();
-/** Clients write an array in a query by either name. */
-const including = z.object({
-  include: names.describe(`\`${sealedReasoning}\`, \`${searchResults}\``),
-  "include[]": names,
-});
-const includes = (query: z.output<typeof including>, name: string) =>
-  [query.include, query["include[]"]].flat().includes(name);
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
@@ -63,20 +54,11 @@ export const storedResponseRoutes = [
     description:
       "Without those of the responses before it. What the input referred to is in the places of the references.",
     params,
-    query: including.extend({
-      limit: z.coerce.number().int().min(1).max(100).default(20),
-      order: z.enum(["asc", "desc"]).default("desc"),
-      after: z.string().max(200).optional().describe("The id of the last item of the page before"),
-    }),
-    responses: {
-      200: {
-        description: "A page of items",
-        body: openAiListOf(shownItemSchema, { first_id: z.string().nullable(), last_id: z.string().nullable() }),
-      },
-    },
+    query: itemsQuery,
+    responses: { 200: { description: "A page of items", body: itemPageSchema } },
     async result({ params: { id }, query, caller, platform }) {
       const items = await platform.responses.inputItems(caller.tenantId, id, includes(query, sealedReasoning));
-      return toPage(query.order === "asc" ? items : items.reverse(), query);
+      return toItemPage(items, query);
     },
   }),
   routes.delete("/v1/responses/:id", {
@@ -96,15 +78,3 @@ export const storedResponseRoutes = [
     },
   }),
 ];
-
-/** A page of all items, after the one of the id `after`; an unknown one has nothing after it. */
-function toPage<T extends { id: string }>(
-  items: readonly T[],
-  { after, limit }: { after?: string | undefined; limit: number },
-) {
-  const last = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
-  const rest = after !== undefined && last < 0 ? [] : items.slice(last + 1);
-  const data = rest.slice(0, limit);
-  const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
-  return { object: "list", data, first_id, last_id, has_more: rest.length > limit };
-}

@@ -79,8 +79,10 @@ const toolUseBlock = z.object({
   name: toolName,
   input: z.record(z.string(), z.unknown()),
 });
+/** What stands for all that was said before it. */
+const compactionBlock = z.object({ type: z.literal("compaction"), content: text.nullish() });
 const userBlocks = [...readBlocks, toolResultBlock] as const;
-const assistantBlocks = [textBlock, thinkingBlock, redactedBlock, toolUseBlock] as const;
+const assistantBlocks = [textBlock, thinkingBlock, redactedBlock, toolUseBlock, compactionBlock] as const;
 /** Every block that is read. */
 export const knownBlocks = [...userBlocks, ...assistantBlocks] as const;
 
@@ -144,6 +146,10 @@ const countedFields = {
     })
     .nullish(),
   output_format: outputFormat.describe("The earlier name of `output_config.format`"),
+  context_management: z
+    .looseObject({ edits: z.array(z.looseObject({ type: z.string().max(100) })).nullish() })
+    .nullish()
+    .describe("`clear_thinking_20251015` alone; other edits need Anthropic's models"),
 };
 
 /** The body of `POST /v1/messages/count_tokens`: https://platform.claude.com/docs/en/api/messages/count_tokens. */
@@ -207,7 +213,11 @@ export type BlockDelta = z.input<typeof delta>;
 
 export const apiErrorSchema = z.object({
   type: z.literal("error"),
-  error: z.object({ type: z.string(), message: z.string() }),
+  error: z.object({
+    type: z.string(),
+    message: z.string(),
+    details: z.looseObject({ error_code: z.string() }).optional().describe("What Anthropic's clients decide by"),
+  }),
   request_id: z.string(),
 });
 

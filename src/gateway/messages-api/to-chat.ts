@@ -22,6 +22,7 @@ import type {
   Turn,
   UserBlock,
 } from "./schemas.ts";
+import { visibleTurns } from "./server-state.ts";
 
 /** A chat, and the paths of what of its body only Anthropic can read. */
 type Translated = { request: ChatRequest; ignored: string[] };
@@ -43,7 +44,7 @@ export function toChat(body: CountTokensBody & Partial<MessagesBody>): Translate
   const request = defined({
     model: body.model,
     systemPrompt: body.system ? textsOf(body.system) : undefined,
-    messages: body.messages.flatMap((turn, place) => toMessages(turn, `messages[${place}].content`, ignored)),
+    messages: visibleTurns(body).flatMap(({ turn, place }) => toMessages(turn, `messages[${place}].content`, ignored)),
     tools: tools?.length ? tools : undefined,
     ...toToolChoice(body.tool_choice ?? undefined, tools ?? []),
     maxTokens: body.max_tokens,
@@ -147,6 +148,7 @@ function toAssistant(content: string | readonly AssistantBlock[], path: string, 
     const param = `${path}[${at}]`;
     if (block.type === "foreign") ignored.push(param);
     else if (block.type === "text") parts.push(block);
+    else if (block.type === "compaction") parts.push(...toSummary(block.content ?? ""));
     else if (block.type === "tool_use") parts.push(toToolCall(block));
     else if (block.type === "redacted_thinking") parts.push(toOwnReasoning(block));
     // Without a signature there is only the text, which no provider takes back.
@@ -155,6 +157,8 @@ function toAssistant(content: string | readonly AssistantBlock[], path: string, 
   }
   return toAssistantMessage(parts);
 }
+
+const toSummary = (summary: string): AssistantPart[] => (summary === "" ? [] : [{ type: "text", text: summary }]);
 
 const toOwnReasoning = (item: Record<string, unknown>) => ({
   type: "reasoning" as const,

@@ -27,6 +27,7 @@ const MAX_INCLUDES = 20;
 /** An item of reasoning has 1 MiB at most, and is a third longer when it is sealed. */
 const MAX_SEALED_CHARACTERS = 3 << 19;
 
+const itemId = z.string().min(1).max(200);
 const inputText = z.object({ type: z.enum(["input_text", "output_text", "text"]), text });
 const fileId = idSchema("file").nullish().describe("A file of `/v1/files`, whose contents go to the model");
 const isOne = (...given: unknown[]) => given.filter((value) => value !== undefined && value !== null).length === 1;
@@ -85,7 +86,14 @@ const functionCallOutput = z.object({
 });
 const reasoning = z.object({
   type: z.literal("reasoning"),
+  id: itemId
+    .nullish()
+    .describe("Of a stored response's reasoning, which is taken from it where its content is left out"),
   encrypted_content: z.string().max(MAX_SEALED_CHARACTERS).nullish().describe("As the response had it"),
+});
+const compaction = z.object({
+  type: z.literal("compaction"),
+  encrypted_content: z.string().max(MAX_SEALED_CHARACTERS).describe("As `/v1/responses/compact` had it"),
 });
 
 const fileSearchCall = z.object({
@@ -113,6 +121,7 @@ export const inputItemSchema = orOther(
     "custom_tool_call_output",
     "file_search_call",
     "reasoning",
+    "compaction",
     "item_reference",
     "additional_tools",
   ],
@@ -123,8 +132,9 @@ export const inputItemSchema = orOther(
     customCall,
     fileSearchCall,
     reasoning,
+    compaction,
     moreTools,
-    z.object({ type: z.literal("item_reference"), id: z.string().min(1).max(200) }),
+    z.object({ type: z.literal("item_reference"), id: itemId }),
     other,
   ]),
   asReference,
@@ -143,7 +153,10 @@ const textFormat = asFormat(
 const { response_format: _format, reasoning_effort, verbosity, seed: _seed, ...settings } = samplingFields;
 
 /** Without it a model would answer another question than its caller asks. */
-const absent = z.null("is not kept here; send previous_response_id, or the whole conversation as input").optional();
+const absent = z.null("is not kept here; send what it says as instructions and input").optional();
+const compactedAhead = z
+  .array(z.never("is not offered on a response; compact the conversation by /v1/responses/compact"))
+  .nullish();
 
 /** The body of `POST /v1/responses`: https://platform.openai.com/docs/api-reference/responses/create. */
 export const responsesBodySchema = z.object({
@@ -186,7 +199,13 @@ export const responsesBodySchema = z.object({
     .max(200)
     .nullish()
     .describe("A stored response, which is continued, whatever model made it"),
-  conversation: absent,
+  conversation: z
+    .union([itemId, z.object({ id: itemId }).transform(({ id }) => id)])
+    .nullish()
+    .describe(
+      "A conversation of `/v1/conversations`, or its id: its items come first, and those of the response join it",
+    ),
+  context_management: compactedAhead,
   prompt: absent,
 });
 export type ResponsesBody = z.output<typeof responsesBodySchema>;

@@ -11,6 +11,7 @@ import {
   toContent,
 } from "../messages.ts";
 import type { ChatBody } from "../schemas.ts";
+import { readSummary } from "./compaction.ts";
 import { type FileSearch, fileSearchName, searchResults } from "./file-search.ts";
 import type { InputItem, InputPart, ResponsesBody } from "./request-schemas.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
@@ -135,6 +136,9 @@ function toMessages(items: readonly InputItem[], earlier: number, ignored: strin
       const reasoning = openReasoning(item.encrypted_content ?? "", `${param}.encrypted_content`);
       if (reasoning) turn.push(reasoning);
       else ignore(place);
+    } else if (item.type === "compaction") {
+      endTurn();
+      add(param, { role: "user", content: readSummary(item, param) });
     } else if (item.type === "item_reference") {
       throw invalidRequest(param, `${param} refers to an item; send the item itself.`);
     } else if (item.type === "other") ignore(place);

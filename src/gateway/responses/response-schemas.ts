@@ -92,7 +92,7 @@ export const outputItemSchema = z.discriminatedUnion("type", [
 ]);
 export type OutputItem = z.input<typeof outputItemSchema>;
 
-const usage = z.object({
+export const responseUsageSchema = z.object({
   input_tokens: tokenCount,
   input_tokens_details: z.object({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
   output_tokens: tokenCount,
@@ -113,7 +113,7 @@ export const responseObjectSchema = z.object({
   incomplete_details: z.object({ reason: z.enum(["max_output_tokens", "content_filter"]) }).nullable(),
   model: z.string(),
   output: z.array(outputItemSchema),
-  usage: usage.nullable(),
+  usage: responseUsageSchema.nullable(),
   instructions: z.string().nullable(),
   tools: z.array(given),
   tool_choice: given,
@@ -136,6 +136,7 @@ export const responseObjectSchema = z.object({
   store: z.boolean().describe("Whether it can be read again, once it has ended"),
   background: z.boolean(),
   previous_response_id: z.string().nullable(),
+  conversation: z.object({ id: z.string() }).nullable().describe("That its items have joined"),
   logId: z.string().optional(),
   costUsd: z.number().min(0).optional(),
   cached: z.boolean().optional(),

@@ -53,6 +53,7 @@ export function beginResponse(body: ResponsesBody): ResponseObject {
     store: body.store !== false,
     background: body.background === true,
     previous_response_id: body.previous_response_id ?? null,
+    conversation: body.conversation ? { id: body.conversation } : null,
   };
 }
 
@@ -149,7 +150,7 @@ export function toResponse(begun: ResponseObject, body: ResponsesBody, outcome: 
   return { response: endResponse(begun, output.items, outcome), kept: begun.store ? output.kept() : [] };
 }
 
-function toUsage(usage: Usage) {
+export function toUsage(usage: Usage) {
   const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = usage;
   return {
     input_tokens: inputTokens,

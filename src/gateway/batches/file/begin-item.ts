@@ -8,11 +8,13 @@ import { fromOpenAi } from "../../chat/openai.ts";
 import type { ChatRequest } from "../../chat/request.ts";
 import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../embed.ts";
 import { toForwarded } from "../../messages-api/forwarded.ts";
+import { refuseServerState } from "../../messages-api/server-state.ts";
 import { toChat } from "../../messages-api/to-chat.ts";
 import { unreadFields } from "../../messages-api/unread-fields.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import type { Batches } from "../provider/batches.ts";
 import { messagesEndpoint, readBody } from "./read-lines.ts";
+import { fromResponseLine } from "./response-lines.ts";
 
 /** What answers the requests of batches. */
 export type ItemDeps = {
@@ -48,14 +50,20 @@ export async function beginItem(deps: ItemDeps, batch: FileBatchDocument, { held
     await deps.jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) });
     return;
   }
-  const { chat, message } =
-    endpoint === messagesEndpoint
-      ? await toMessagesChat(deps, batch, body)
-      : { chat: fromOpenAi(readBody("/v1/chat/completions", body)), message: undefined };
-  const asked = { jobId, startedBy: held.startedBy, isRetried: true, ...(message && { message }) };
+  const { chat, ...answeredAs } = await readItem(deps, batch, body);
+  const asked = { jobId, startedBy: held.startedBy, isRetried: true, ...answeredAs };
   const accepted = await deps.batches.accept(caller, chat, asked);
   if ("ineligible" in accepted)
     throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
+}
+
+/** The chat of a request, and as what it is to be answered. */
+async function readItem(deps: ItemDeps, batch: FileBatchDocument, body: unknown) {
+  const { endpoint, tenantId } = batch;
+  if (endpoint === messagesEndpoint) return toMessagesChat(deps, batch, body);
+  if (endpoint !== "/v1/responses") return { chat: fromOpenAi(readBody("/v1/chat/completions", body)) };
+  const { chat, response } = fromResponseLine(readBody("/v1/responses", body));
+  return { chat, response: { ...response, ignored: [...response.ignored, ...(await deps.ignoredBy(tenantId, chat))] } };
 }
 
 type MessagesChat = { chat: ChatRequest | ForwardedChat; message: { ignored: string[] } };
@@ -72,6 +80,7 @@ async function toMessagesChat(
     const raw = { ...sentWith, body: JSON.stringify(params) };
     return { chat: toForwarded(model, { ...Object(params), model: name }, raw), message: { ignored: [] } };
   }
+  refuseServerState(Object(params));
   const body = readBody(messagesEndpoint, params);
   if (body.stream === true) throw invalidRequest("stream", "stream: A batch does not stream.");
   const { request, ignored } = toChat(body);

@@ -172,9 +172,10 @@ async function close(deps: FileBatchDeps, batch: FileBatchDocument, job: JobReco
     const faults = [{ code, message, param: null, line: null }];
     await cancelItems(deps, batch);
     if (batch.endpoint === messagesEndpoint) {
-      const { lines } = await readInput(deps.store, batch);
       const failure = { type, code, message };
-      await writeAnswers(deps, { batch, lines, jobIds: itemJobIds(batch), failure });
+      const jobIds = itemJobIds(batch);
+      const stateOf = await deps.store.jobs.statesOf(tenantId, jobIds);
+      await writeAnswers(deps, { batch, lines: () => readInput(deps.store, batch), jobIds, stateOf, failure });
     }
     await moveBatch(files, batch, openFileBatchStates, { status: "failed", faults });
     return;

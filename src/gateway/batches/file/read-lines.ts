@@ -5,20 +5,24 @@ import { tryParseJson } from "../../../try-parse-json.ts";
 import { embeddingsBodySchema } from "../../embeddings-schemas.ts";
 import { messagesBodySchema } from "../../messages-api/schemas.ts";
 import { openAiChatBodySchema } from "../../openai-schemas.ts";
+import { responsesBodySchema } from "../../responses/request-schemas.ts";
+import { splitLines } from "./split-lines.ts";
 
-/** Requests of one batch. */
-export const MAX_FILE_LINES = 10_000;
+/** Requests of one file, as at OpenAI, and of one batch of messages. */
+export const MAX_FILE_LINES = 50_000;
+export const MAX_MESSAGE_REQUESTS = 10_000;
 /** Faults that are reported of one file. */
 const MAX_FAULTS = 100;
 
 /** What a line of a file may request. */
-export const batchEndpoints = ["/v1/chat/completions", "/v1/embeddings"] as const;
+export const batchEndpoints = ["/v1/responses", "/v1/chat/completions", "/v1/embeddings"] as const;
 /** What each request of a batch of messages is for. */
 export const messagesEndpoint = "/v1/messages";
 export type BatchEndpoint = (typeof batchEndpoints)[number] | typeof messagesEndpoint;
 
 const bodyOf = {
   [messagesEndpoint]: messagesBodySchema,
+  "/v1/responses": responsesBodySchema,
   "/v1/chat/completions": openAiChatBodySchema,
   "/v1/embeddings": embeddingsBodySchema,
 };
@@ -36,39 +40,60 @@ export type FileLine = { customId: string; body: unknown };
 const messagesSchema = z.object({ requests: z.array(z.object({ custom_id: z.string(), params: z.unknown() })) });
 
 /** The requests of a batch of messages, whose body was checked when it was made. */
-function readMessages(text: string): FileLine[] {
-  const { requests } = messagesSchema.parse(JSON.parse(text));
-  return requests.map(({ custom_id: customId, params: body }) => ({ customId, body }));
+async function* readMessages(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<FileLine> {
+  const parts = await Array.fromAsync(chunks);
+  if (parts.length === 0) return;
+  const { requests } = messagesSchema.parse(JSON.parse(Buffer.concat(parts).toString("utf8")));
+  for (const { custom_id: customId, params: body } of requests) yield { customId, body };
 }
 
-/** The requests of a file, and what is wrong with it as a whole. A body that does not fit its endpoint fails its own line. */
-export function readLines(text: string, endpoint: BatchEndpoint): { lines: FileLine[]; faults: FileBatchFault[] } {
-  const lines: FileLine[] = [];
+/** The requests of a batch, one after the other. Lines that are none are left out: `checkLines` finds them. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>, endpoint: BatchEndpoint): AsyncGenerator<FileLine> {
+  if (endpoint === messagesEndpoint) return yield* readMessages(chunks);
+  for await (const raw of splitLines(chunks)) {
+    const parsed = lineSchema.safeParse(tryParseJson(raw ?? ""));
+    if (parsed.success) yield { customId: parsed.data.custom_id, body: parsed.data.body };
+  }
+}
+
+/** How many requests a batch has, and what is wrong with it as a whole. A body that does not fit its endpoint fails its own line. */
+export async function checkLines(
+  chunks: AsyncIterable<Uint8Array>,
+  endpoint: BatchEndpoint,
+): Promise<{ total: number; faults: FileBatchFault[] }> {
   const faults: FileBatchFault[] = [];
-  if (endpoint === messagesEndpoint) return { lines: text === "" ? [] : readMessages(text), faults };
+  let total = 0;
+  if (endpoint === messagesEndpoint) {
+    for await (const _line of readMessages(chunks)) total += 1;
+    return { total, faults };
+  }
   const seen = new Set<string>();
   const fault = (code: string, message: string, line: number | null, param: string | null = null) => {
     if (faults.length < MAX_FAULTS) faults.push({ code, message, line, param });
   };
-  for (const [index, raw] of text.split("\n").entries()) {
-    if (raw.trim() === "") continue;
-    const number = index + 1;
-    const parsed = lineSchema.safeParse(tryParseJson(raw));
+  let number = 0;
+  for await (const raw of splitLines(chunks)) {
+    number += 1;
+    if (raw?.trim() === "") continue;
+    const parsed = lineSchema.safeParse(tryParseJson(raw ?? ""));
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
-      fault("invalid_json_line", `This line is no request: ${issue?.message}`, number, String(issue?.path[0] ?? ""));
+      const why = raw === undefined ? "it is too long" : issue?.message;
+      fault("invalid_json_line", `This line is no request: ${why}`, number, String(issue?.path[0] ?? ""));
       continue;
     }
-    const { custom_id: customId, url, body } = parsed.data;
+    const { custom_id: customId, url } = parsed.data;
     if (url !== endpoint) fault("mismatched_url", `The url is not that of the batch, ${endpoint}.`, number, "url");
     if (seen.has(customId)) fault("duplicate_custom_id", "The custom_id was used before.", number, "custom_id");
     seen.add(customId);
-    lines.push({ customId, body });
+    total += 1;
+    if (total > MAX_FILE_LINES) {
+      fault("too_many_requests", `A file holds at most ${MAX_FILE_LINES} requests.`, null);
+      break;
+    }
   }
-  if (lines.length === 0 && faults.length === 0) fault("empty_file", "The file holds no requests.", null);
-  if (lines.length > MAX_FILE_LINES)
-    fault("too_many_requests", `A file holds at most ${MAX_FILE_LINES} requests.`, null);
-  return { lines, faults };
+  if (total === 0 && faults.length === 0) fault("empty_file", "The file holds no requests.", null);
+  return { total, faults };
 }
 
 /** The body of a line, by its endpoint's schema. @throws AppError `invalid_request` when it does not fit. */

@@ -27,6 +27,20 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
       await files.ensure(file);
       return file;
     },
+    /** Keeps contents as they come, under the id of a file that is not there yet. What a failure leaves is removed. */
+    async keepContent(tenantId: string, chunks: AsyncIterable<Buffer>) {
+      const id = newId("file");
+      const remove = () => sources.remove(tenantId, id);
+      try {
+        return { id, bytes: await sources.ensureStream(tenantId, id, chunks), remove };
+      } catch (error) {
+        await remove();
+        throw error;
+      }
+    },
+    /** The file whose contents were kept. */
+    addKept: (tenantId: string, about: Pick<FileDocument, "_id" | "filename" | "purpose" | "keyId" | "bytes">) =>
+      files.ensure({ tenantId, ...about, createdAt: new Date() }),
     /** @throws AppError `not_found`. */
     file: findFile,
     /** @throws AppError `not_found`. */

@@ -16,7 +16,7 @@ import { isFinal } from "../../../store/job-state.ts";
 import type { Store } from "../../../store/store.ts";
 import type { BudgetRejection } from "../../money/budget.ts";
 import { beginItem, type ItemDeps } from "./begin-item.ts";
-import { type BatchEndpoint, type FileLine, messagesEndpoint, readLines } from "./read-lines.ts";
+import { type BatchEndpoint, checkLines, messagesEndpoint, readLines } from "./read-lines.ts";
 import { writeAnswers } from "./write-answers.ts";
 
 /** What files and their batches work with. `pollMs`: longest pause between two looks at the items. */
@@ -55,42 +55,52 @@ export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void>
   const { files } = deps.store;
   const batch = await files.findBatch(run.tenantId, run.batchId);
   if (batch === null) return;
-  const { lines, faults } = await readInput(deps.store, batch);
   if (batch.status === "validating") {
+    const { total, faults } = await checkLines(inputOf(deps.store, batch), endpointOf(batch));
     if (faults.length > 0) return void (await moveBatch(files, batch, ["validating"], { status: "failed", faults }));
-    const total = lines.length;
     const validated = await files.changeBatch(batch, ["validating"], { $set: { total } });
-    if (validated) await submitItems(deps, { batch: validated, lines, signal: run.signal });
+    if (validated) await submitItems(deps, { batch: validated, signal: run.signal });
     await moveBatch(files, batch, ["validating"], { status: "in_progress" });
   } else if (batch.status === "in_progress") {
-    await submitItems(deps, { batch, lines, signal: run.signal });
+    await submitItems(deps, { batch, signal: run.signal });
   }
-  await finish(deps, run, lines);
+  await finish(deps, run);
 }
 
-/** The requests of a batch, and what is wrong with them as a whole. */
-export async function readInput({ sources }: Pick<Store, "sources">, batch: FileBatchDocument) {
-  const source = await sources.read(batch.tenantId, batch.inputFileId);
-  return readLines(source?.toString("utf8") ?? "", batch.endpoint as BatchEndpoint); // checked when it was made
-}
+const endpointOf = ({ endpoint }: FileBatchDocument) => endpoint as BatchEndpoint; // checked when it was made
+const inputOf = ({ sources }: Pick<Store, "sources">, { tenantId, inputFileId }: FileBatchDocument) =>
+  sources.stream(tenantId, inputFileId);
 
-type Submission = { batch: FileBatchDocument; lines: readonly FileLine[]; signal: AbortSignal };
+/** The requests of a batch, one after the other: a file may be larger than what a worker holds. */
+export const readInput = (store: Pick<Store, "sources">, batch: FileBatchDocument) =>
+  readLines(inputOf(store, batch), endpointOf(batch));
+
+type Submission = { batch: FileBatchDocument; signal: AbortSignal };
+type Item = { jobId: string; body: unknown };
 
 /**
  * Makes a job of each line that has none, as far as the budget has room for them. While the batch is validated also of each
  * line whose job has not ended: an embedding's that waits was begun by a worker that died.
  */
-async function submitItems(deps: FileBatchDeps, { batch, lines, signal }: Submission): Promise<void> {
+async function submitItems(deps: FileBatchDeps, { batch, signal }: Submission): Promise<void> {
   const ids = itemJobIds(batch);
   const states = await deps.store.jobs.statesOf(batch.tenantId, ids);
   const isRepeated = batch.status === "validating";
-  const open = ids.flatMap((jobId, place) => {
+  const isOpen = (jobId: string) => {
     const state = states.get(jobId);
-    const isOpen = state === undefined || (isRepeated && !isFinal(state));
-    return isOpen ? [{ jobId, body: lines[place]?.body }] : [];
-  });
+    return state === undefined || (isRepeated && !isFinal(state));
+  };
+  if (!ids.some(isOpen)) return;
   let goesOn = true;
-  await forEachConcurrent(open, ITEMS_AT_ONCE, async (item) => {
+  const items = async function* (): AsyncGenerator<Item> {
+    let place = 0;
+    for await (const { body } of readInput(deps.store, batch)) {
+      const jobId = ids[place++];
+      if (jobId === undefined || !goesOn) return;
+      if (isOpen(jobId)) yield { jobId, body };
+    }
+  };
+  await forEachConcurrent(items(), ITEMS_AT_ONCE, async (item) => {
     signal.throwIfAborted();
     if (!goesOn) return;
     const hasRoom = await submitItem(deps, batch, { ...item, signal });
@@ -136,14 +146,15 @@ async function submitItem(
 }
 
 /** Writes the answers when every item has ended, else counts those that have. */
-async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: readonly FileLine[]): Promise<void> {
+async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run): Promise<void> {
   const { files } = deps.store;
   const batch = await files.findBatch(tenantId, batchId);
   if (batch === null || batch.status === "completed" || batch.status === "cancelled") return;
   const ids = itemJobIds(batch);
   const isCancelled = batch.status === "cancelling";
   if (isCancelled) await cancelItems(deps, batch); // some were begun while it was being cancelled
-  const states = [...(await deps.store.jobs.statesOf(tenantId, ids)).values()];
+  const stateOf = await deps.store.jobs.statesOf(tenantId, ids);
+  const states = [...stateOf.values()];
   const completed = states.filter((state) => state === "completed").length;
   const failed = states.filter((state) => state === "failed").length;
   const counted = await files.changeBatch(batch, [batch.status], { $set: { completed, failed } });
@@ -154,7 +165,7 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   }
   if (counted === null) throw new Rescheduled(FIRST_POLL_MS); // it is being cancelled just now
   await moveBatch(files, batch, ["in_progress"], { status: "finalizing" });
-  await writeAnswers(deps, { batch, lines, jobIds: ids });
+  await writeAnswers(deps, { batch, lines: () => readInput(deps.store, batch), jobIds: ids, stateOf });
   await moveBatch(files, batch, ["finalizing", "cancelling"], { status: isCancelled ? "cancelled" : "completed" });
   if (batch.endpoint === messagesEndpoint) await deps.store.sources.remove(tenantId, batch.inputFileId); // nothing else reads it
 }

@@ -2,6 +2,7 @@ import type { ErrorView } from "../../../errors.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import type { FileBatchDocument } from "../../../store/file-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
+import type { JobState } from "../../../store/job-state.ts";
 import type { Store } from "../../../store/store.ts";
 import { toCompletion } from "../../chat/openai.ts";
 import type { ChatResponse } from "../../schemas.ts";
@@ -12,54 +13,86 @@ type AnswerDeps = { store: Pick<Store, "files" | "sources">; jobs: Pick<Jobs, "f
 /** The requests of a batch with the jobs that answered them, in their order. `failure`: why those without an end have none. */
 type Answered = {
   batch: FileBatchDocument;
-  lines: readonly FileLine[];
+  lines(): AsyncIterable<FileLine>;
   jobIds: readonly string[];
+  stateOf: ReadonlyMap<string, JobState>;
   failure?: ErrorView;
 };
 
 /** Writes the answers of a batch into its files, as those of its endpoint are. Can be done twice. */
 export async function writeAnswers(deps: AnswerDeps, answered: Answered): Promise<void> {
   if (answered.batch.endpoint === messagesEndpoint) return writeResults(deps, answered);
-  const { batch, lines, jobIds } = answered;
-  const answers: string[] = [];
-  const errors: string[] = [];
-  for (const [place, jobId] of jobIds.entries()) {
-    const job = await deps.jobs.find(batch.tenantId, jobId);
-    if (!job) continue; // the batch was cancelled before this line had its job
-    const head = { id: `batch_req_${jobId.slice(4)}`, custom_id: lines[place]?.customId };
-    if (job.status === "completed") {
-      const isChat = batch.endpoint === "/v1/chat/completions";
-      const body = isChat ? toCompletion(job.result as ChatResponse) : job.result; // as its item's end stored it
-      answers.push(JSON.stringify({ ...head, response: { status_code: 200, request_id: jobId, body }, error: null }));
-    } else if (job.status === "failed") {
-      const { code = "internal", message = "The request failed." } = job.error ?? {};
-      errors.push(JSON.stringify({ ...head, response: null, error: { code, message } }));
-    }
-  }
-  await writeFile(deps.store, batch, "output", answers);
-  await writeFile(deps.store, batch, "error", errors);
+  await writeFile(deps, answered, { kind: "output", state: "completed", toLine: toAnswer });
+  await writeFile(deps, answered, { kind: "error", state: "failed", toLine: toError });
 }
 
-async function writeFile(
-  { files, sources }: AnswerDeps["store"],
-  batch: FileBatchDocument,
-  kind: "output" | "error",
-  lines: readonly string[],
-): Promise<void> {
-  if (lines.length === 0) return;
+type Head = { id: string; custom_id: string };
+
+function toAnswer(head: Head, job: JobRecord, { endpoint }: FileBatchDocument) {
+  const isChat = endpoint === "/v1/chat/completions";
+  const body = isChat ? toCompletion(job.result as ChatResponse) : job.result; // as its item's end stored it
+  return { ...head, response: { status_code: 200, request_id: job._id, body }, error: null };
+}
+
+function toError(head: Head, job: JobRecord) {
+  const { code = "internal", message = "The request failed." } = job.error ?? {};
+  return { ...head, response: null, error: { code, message } };
+}
+
+type Part = {
+  kind: "output" | "error";
+  /** The state of the jobs that are in this file. */
+  state: JobState;
+  toLine(head: Head, job: JobRecord, batch: FileBatchDocument): object;
+};
+
+/** Writes one of the files, unless it would be empty. */
+async function writeFile(deps: AnswerDeps, answered: Answered, { kind, state, toLine }: Part): Promise<void> {
+  const { batch, stateOf } = answered;
+  if (![...stateOf.values()].includes(state)) return;
   const { _id: batchId, tenantId, keyId, [`${kind}FileId` as const]: _id } = batch;
-  const bytes = await writeLines(sources, { tenantId, fileId: _id, lines });
+  const lines = async function* () {
+    for await (const { jobId, customId } of withJobs(answered)) {
+      if (stateOf.get(jobId) !== state) continue;
+      const job = await deps.jobs.find(tenantId, jobId);
+      if (job) yield toLine({ id: `batch_req_${jobId.slice(4)}`, custom_id: customId }, job, batch);
+    }
+  };
+  const bytes = await writeLines(deps.store.sources, { tenantId, fileId: _id, lines: lines() });
   const filename = `${batchId}_${kind}.jsonl`;
-  await files.ensure({ _id, tenantId, keyId, filename, purpose: "batch_output", bytes, createdAt: new Date() });
+  await deps.store.files.ensure({
+    _id,
+    tenantId,
+    keyId,
+    filename,
+    purpose: "batch_output",
+    bytes,
+    createdAt: new Date(),
+  });
 }
 
-async function writeLines(
+/** The requests with the ids of their jobs. */
+async function* withJobs({
+  lines,
+  jobIds,
+}: Pick<Answered, "lines" | "jobIds">): AsyncGenerator<{ jobId: string; customId: string }> {
+  let place = 0;
+  for await (const { customId } of lines()) {
+    const jobId = jobIds[place++];
+    if (jobId === undefined) return;
+    yield { jobId, customId };
+  }
+}
+
+/** Each worker writes the same, but for the second of an answer's `created`. */
+function writeLines(
   sources: Store["sources"],
-  { tenantId, fileId, lines }: { tenantId: string; fileId: string; lines: readonly string[] },
+  { tenantId, fileId, lines }: { tenantId: string; fileId: string; lines: AsyncIterable<object> },
 ): Promise<number> {
-  const bytes = Buffer.from(`${lines.join("\n")}\n`, "utf8");
-  await sources.ensure(tenantId, fileId, bytes); // each worker writes the same, but for the second of an answer's `created`
-  return bytes.length;
+  const bytes = async function* () {
+    for await (const line of lines) yield Buffer.from(`${JSON.stringify(line)}\n`, "utf8");
+  };
+  return sources.ensureStream(tenantId, fileId, bytes());
 }
 
 /** What became of a request for a message; its error is in our form, which the surface turns into Anthropic's. */
@@ -70,17 +103,17 @@ export type MessageResult =
   | { type: "expired" };
 
 /** The results of a batch of messages: one for each request, whatever became of it. */
-async function writeResults(deps: AnswerDeps, { batch, lines, jobIds, failure }: Answered): Promise<void> {
+async function writeResults(deps: AnswerDeps, { batch, failure, ...answered }: Answered): Promise<void> {
   const { tenantId, outputFileId: fileId } = batch;
   const counts = { succeeded: 0, errored: 0, canceled: 0, expired: 0 };
-  const results: string[] = [];
-  for (const [place, { customId }] of lines.entries()) {
-    const jobId = jobIds[place] ?? "";
-    const result = toResult(jobId, await deps.jobs.find(tenantId, jobId), failure);
-    counts[result.type] += 1;
-    results.push(JSON.stringify({ custom_id: customId, result }));
-  }
-  await writeLines(deps.store.sources, { tenantId, fileId, lines: results });
+  const results = async function* () {
+    for await (const { jobId, customId } of withJobs(answered)) {
+      const result = toResult(jobId, await deps.jobs.find(tenantId, jobId), failure);
+      counts[result.type] += 1;
+      yield { custom_id: customId, result };
+    }
+  };
+  await writeLines(deps.store.sources, { tenantId, fileId, lines: results() });
   const { succeeded: completed, errored, expired } = counts;
   await deps.store.files.changeBatch(batch, [batch.status, "finalizing"], {
     $set: { completed, failed: errored + expired, expired },

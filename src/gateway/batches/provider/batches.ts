@@ -29,6 +29,7 @@ type BatchedAs = {
   isRetried?: boolean;
   admit?: () => Promise<unknown>;
   message?: BatchItemDocument["message"];
+  response?: BatchItemDocument["response"];
 };
 
 export type Batches = ReturnType<typeof makeBatches>;
@@ -43,13 +44,13 @@ export function makeBatches(deps: BatchDeps) {
     /**
      * Accepts a chat for the next batch, once however often it is called with the same `jobId`, as a job that waits under it,
      * or says why it cannot be batched. `isRetried`: the caller retries with the same id until accepted. `admit` is called
-     * before anything is kept of a chat that can be batched. `message`: its answer is to be one of the Messages API.
+     * before anything is kept of a chat that can be batched. `message`, `response`: its answer is to be one of that API.
      * @throws AppError as planning a chat does, `budget_exhausted`, and what `admit` throws.
      */
     async accept(
       caller: GatewayCaller,
       given: ChatRequest | ForwardedChat,
-      { jobId, startedBy, isRetried = false, admit, message }: BatchedAs,
+      { jobId, startedBy, isRetried = false, admit, message, response }: BatchedAs,
     ): Promise<{ job: JobRecord } | { ineligible: Ineligible }> {
       const { plan, request, bounds, raw, debug } = await planItem(gateway, caller.tenantId, given);
       const { model, requested, reason } = plan.routing;
@@ -77,7 +78,7 @@ export function makeBatches(deps: BatchDeps) {
         requestedModel: requested,
         reason,
         request: reserved && !raw ? { ...request, maxTokens: bounds.answerFor(bounds.askedNanoUsd) } : request,
-        ...defined({ raw, message }),
+        ...defined({ raw, message, response }),
         requestSize: (raw?.body ?? JSON.stringify(request)).length,
         state: "accepted",
         expiries: 0,

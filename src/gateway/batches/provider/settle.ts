@@ -11,6 +11,7 @@ import { addUsage, type BilledAttempts } from "../../money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../money/prices.ts";
 import { endUserOf } from "../../money/usage-increments.ts";
 import type { BatchItemResult, CompletionRequest, CompletionResult, Usage } from "../../providers/provider.ts";
+import { toResponseLine } from "../file/response-lines.ts";
 import type { BatchDeps, RunDeps } from "./collect.ts";
 
 /** What a batched chat costs, in parts of the price. */
@@ -126,6 +127,7 @@ function toBody(item: BatchItemDocument, { result, raw }: Answer, { usage, costN
     routing: { requested, model, provider, reason },
     timingsMs: { total: waitedMs, provider: waitedMs },
   };
+  if (item.response !== undefined) return toResponseLine(item.response, outcome);
   if (item.message === undefined) return toChatResponse({ ...outcome, ...item.debug }, item.debug !== undefined);
   const { ignored } = item.message;
   return { ...toMessage(outcome), ...(ignored.length > 0 && { _ignored: ignored }) };

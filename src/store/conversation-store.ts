@@ -1,0 +1,98 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Collection, Db } from "mongodb";
+import { AppError } from "../errors.ts";
+import { jittered } from "../jitter.ts";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { makeRecords } from "./records.ts";
+import type { UseStore } from "./use-store.ts";
+import { changeOne } from "./writes.ts";
+
+/** An item of a conversation; its text is JSON, which may have any fields. */
+export type ConversationItem = { id: string; text: string };
+
+/** A conversation of the Responses API: items that responses continue. */
+export type ConversationDocument = TenantDocument & {
+  metadata: Record<string, string>;
+  items: ConversationItem[];
+  /** Of the texts of its items. */
+  bytes: number;
+  /** 1 at first, one more at each change. */
+  version: number;
+  createdAt: Date;
+  /** When the store forgets it, unless it is changed before. */
+  expireAt: Date;
+};
+
+export const conversationCollection = defineCollection<ConversationDocument>({
+  name: "conversations",
+  indexes: [{ key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 }],
+});
+
+/** What the store needs for a record beside its texts, in bytes, and for each item. */
+const BYTES_BESIDE_TEXTS = 512;
+const BYTES_BESIDE_ITEM = 64;
+/** Changes of one conversation that meet; each try but the last waits, in ms. */
+const MAX_TRIES = 8;
+const RETRY_MS = 40;
+
+/** The bytes by which a conversation counts. */
+const bytesOf = ({ bytes, items }: Pick<ConversationDocument, "bytes" | "items">) =>
+  BYTES_BESIDE_TEXTS + bytes + items.length * BYTES_BESIDE_ITEM;
+
+/** The bytes of the texts of items. */
+export const sumTexts = (items: readonly ConversationItem[]): number =>
+  items.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+
+export type ConversationStore = ReturnType<typeof makeConversationStore>;
+
+export function makeConversationStore(db: Db, use: Pick<UseStore, "add">) {
+  const conversations: Collection<ConversationDocument> = db.collection(conversationCollection.name);
+  const { get, insert, remove } = makeRecords(conversations);
+  const count = ({ tenantId, expireAt: expiresAt }: ConversationDocument, bytes: number) =>
+    use.add({ tenantId, kind: "sources", bytes, expiresAt });
+  return {
+    get,
+    /** The size of a conversation; null when it is not there. */
+    about: (tenantId: string, id: string) =>
+      conversations.findOne<Pick<ConversationDocument, "_id" | "bytes">>(ofTenant(tenantId, { _id: id }), {
+        projection: { bytes: 1 },
+      }),
+    /** Adds a conversation, whose bytes count as stored until it expires. */
+    async insert(record: ConversationDocument): Promise<void> {
+      await insert(record);
+      await count(record, bytesOf(record));
+    },
+    /**
+     * Puts what `change` makes of a conversation in its place, and returns it; null when it is not there. Others may change it
+     * at the same time: then `change` is asked again.
+     * @throws AppError `unavailable` when they do so all the time; what `change` throws.
+     */
+    async change(
+      { tenantId, id, expireAt }: { tenantId: string; id: string; expireAt: Date },
+      change: (record: ConversationDocument) => Partial<Pick<ConversationDocument, "items" | "metadata">>,
+    ): Promise<ConversationDocument | null> {
+      for (let attempt = 1; attempt <= MAX_TRIES; attempt += 1) {
+        const record = await get(tenantId, id);
+        if (record === null) return null;
+        const changed = change(record);
+        const bytes = changed.items === undefined ? record.bytes : sumTexts(changed.items);
+        const $set = { ...changed, bytes, expireAt, version: record.version + 1 };
+        const next = await changeOne(conversations, ofTenant(tenantId, { _id: id, version: record.version }), { $set });
+        if (next !== null) {
+          await count(record, -bytesOf(record));
+          await count(next, bytesOf(next));
+          return next;
+        }
+        await delay(jittered(RETRY_MS * attempt));
+      }
+      throw new AppError("unavailable", "The conversation is changed by too many calls at once.", { retryable: true });
+    },
+    /** False when it was not there. */
+    async remove(tenantId: string, id: string): Promise<boolean> {
+      const record = await get(tenantId, id);
+      const isRemoved = record !== null && (await remove(tenantId, id));
+      if (isRemoved) await count(record, -bytesOf(record));
+      return isRemoved;
+    },
+  };
+}

@@ -20,7 +20,7 @@ const bounded = (mb: number) => ({ heapMb: mb, rssMb: mb });
  * before it reads; 45 MB of HTML take 540.
  */
 const CHILDREN = {
-  small: { size: 3, perOwner: 2, hasSpare: true, memory: bounded(384) },
+  small: { size: 3, perOwner: 2, hasSpare: true, memory: bounded(512) },
   large: { size: 2, perOwner: 1, memory: bounded(768) },
 };
 

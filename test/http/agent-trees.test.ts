@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 import type { AgentScript } from "../support/agent-upstream.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 /** What one tree of runs may have under way at a depth, and start at all. */
 const AT_ONCE = 4;
@@ -39,12 +40,16 @@ describe("agents that call agents", function () {
     let atOnce = 0;
     let mostAtOnce = 0;
     let leaves = 0;
+    let full: Promise<unknown> | undefined;
+    const waitForMore = () =>
+      pollUntil(() => mostAtOnce > AT_ONCE, { timeoutMs: 3_000, what: "too many" }).catch(() => undefined);
     const script: AgentScript = async ({ tools: [tool], turn }) => {
       if (tool === undefined) {
         atOnce += 1;
         leaves += 1;
         mostAtOnce = Math.max(mostAtOnce, atOnce);
-        await new Promise(setImmediate);
+        full ??= waitForMore();
+        await full; // whoever may come beside the first ones has come by then
         atOnce -= 1;
       }
       const name = tool?.function.name;

@@ -27,6 +27,33 @@ export async function inSlices<T>(work: Iterator<void, T>, signal?: AbortSignal)
   }
 }
 
+/**
+ * The same items, between which others have their turn as in `inSlices`, unless they have had it by then: what comes from a text
+ * that is in memory comes without a pause.
+ */
+export async function* pacedItems<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+  let slice = beginSlice();
+  let slices = 1;
+  for await (const item of items) {
+    yield item;
+    if (performance.now() < slice.until) continue;
+    if (slice.isAlone) {
+      await (slices < QUICK_SLICES ? setImmediate() : delay(SLICE_MS));
+      slices += 1;
+    }
+    slice = beginSlice();
+  }
+}
+
+/** `isAlone` for as long as nothing else of this process has had a turn. */
+function beginSlice(): { until: number; isAlone: boolean } {
+  const slice = { until: performance.now() + SLICE_MS, isAlone: true };
+  void setImmediate().then(() => {
+    slice.isAlone = false;
+  });
+  return slice;
+}
+
 /** Says of work that looks at texts when the next place is due, by the characters of each that it looks at. */
 export function makeTextMeter(): (characters: number) => boolean {
   let seen = 0;

@@ -164,8 +164,12 @@ async function runAttempt(
   try {
     deps.pace.begins(tenantId);
     const share = <T>(part: () => Promise<T>) => deps.pace.share(tenantId, signal, part);
+    const inner: WorkContext["inner"] = async ({ depth, signal: until }, innerRun) => {
+      const leave = await deps.pace.enterInner({ tenantId, jobId, depth }, until);
+      return innerRun().finally(leave);
+    };
     const isLastAttempt = record.failures + 1 >= queue.attempts;
-    const result = await run({ tenantId, jobId, isLastAttempt, signal, logger, progress, confirm, step, share });
+    const result = await run({ tenantId, jobId, isLastAttempt, signal, logger, progress, confirm, step, share, inner });
     const finished = await deps.platform.jobs.claims.complete(lease, result, held.lastProgress());
     if (!finished) await drop(deps, { record, logger });
     return undefined; // the result is on the record; Redis keeps ids only

@@ -68,7 +68,7 @@ const failureOfRun = ({ status, error, reason }: RunEnd) => ({
 });
 
 async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkContext): Promise<RunEnd> {
-  const auditLog = await openAuditLog(deps.store.audit, run);
+  const auditLog = inTurns(await openAuditLog(deps.store.audit, run), context);
   const usage = makeRunUsage(run, deps.gateway);
   const inner = new AbortController();
   const signal = AbortSignal.any([context.signal, inner.signal]);
@@ -91,6 +91,7 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
         const isKnown = auditLog.recorded.some((content) => content.kind === "notice" && content.text === text);
         if (!isKnown) await auditLog.append({ kind: "notice", text });
       },
+      inTurn: (toolSignal, begin) => context.inner({ depth: run.depth + 1, signal: toolSignal }, begin),
       closeLater: (close) => void closers.push(close),
     });
     const notify = (event: RunStepEvent, known: number) => {
@@ -105,6 +106,20 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
     clearTimeout(clock);
     await Promise.allSettled(closers.map((close) => close())); // a server that is gone needs no farewell
   }
+}
+
+/**
+ * An audit log whose entries are written in turns: models that answer at once would fill process and store with one tenant's
+ * runs. What has happened is recorded whether or not the run's turn comes before it is stopped.
+ */
+function inTurns(auditLog: AuditLog, { share, signal }: WorkContext): AuditLog {
+  return {
+    ...auditLog,
+    append(content) {
+      const write = () => auditLog.append(content);
+      return share(write).catch((error: unknown) => (signal.aborted ? write() : Promise.reject(error)));
+    },
+  };
 }
 
 /** How an earlier worker was about to end the run when it died. */

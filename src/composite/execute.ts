@@ -75,7 +75,10 @@ async function runPattern(deps: CompositeDeps, execution: CompositeRun, context:
     recorded: execution.steps,
     onStart: ({ role }, done) => context.progress({ stage: role, done, total: Math.max(typicalSteps, done + 1) }),
     onEnd: async (step) => {
-      const kept = await keepStep(deps, execution, step);
+      const keep = () => keepStep(deps, execution, step);
+      // Models that answer at once would fill the store with one tenant's steps. What was answered is recorded in any case.
+      const inTurn = context.share(keep);
+      const kept = await inTurn.catch((error: unknown) => (signal.aborted ? keep() : Promise.reject(error)));
       await context.step(toStepEvent(kept));
       return kept;
     },

@@ -8,7 +8,12 @@ const PAUSES_A_PART = 3;
 const MAX_PAUSE_MS = 1_000;
 /** Jobs of a tenant that run at once in a process and on a queue, while others work here and it did much of late. */
 const JOBS_AT_ONCE = 4;
+/** Runs inside of runs that are under way at once in a process, at each depth: of one job, of a tenant, and of all. */
+const INNER_AT_ONCE = { job: 4, tenant: 16, all: 32 };
+/** Those of a tenant while others work here. */
+const INNER_SHARED = 4;
 
+type Shares = ReturnType<typeof makeShares>;
 export type Pace = ReturnType<typeof makePace>;
 
 /** Keeps one tenant's bulk work from taking all that a process and its store can do while others work here. */
@@ -17,6 +22,15 @@ export function makePace(now: () => number = () => performance.now()) {
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
   const jobs = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: JOBS_AT_ONCE });
   const { begins, hasOthers } = makePresence(now);
+  const inner = new Map<number, { ofJobs: Shares; ofTenants: Shares }>();
+  const innerAt = (depth: number) => {
+    const shares = inner.get(depth) ?? {
+      ofJobs: makeShares({ size: Number.POSITIVE_INFINITY, perOwner: INNER_AT_ONCE.job }),
+      ofTenants: makeShares({ size: INNER_AT_ONCE.all, perOwner: INNER_AT_ONCE.tenant }),
+    };
+    inner.set(depth, shares);
+    return shares;
+  };
   return {
     /** Notes that work of the tenant begins. */
     begins,
@@ -27,6 +41,27 @@ export function makePace(now: () => number = () => performance.now()) {
     enterJob(tenantId: string, queue: string, signal: AbortSignal): Promise<() => void> {
       const isMuch = hasOthers(tenantId) && effort.isHigh(tenantId);
       return jobs.enter(`${queue}:${tenantId}`, signal, isMuch ? JOBS_AT_ONCE : Number.POSITIVE_INFINITY);
+    },
+    /**
+     * Waits until a run that a job makes inside of itself may begin, and returns how its end is noted. Each depth has places of
+     * its own: a run holds its place while it waits for those below it. @throws the signal's reason.
+     */
+    async enterInner(
+      { tenantId, jobId, depth }: { tenantId: string; jobId: string; depth: number },
+      signal: AbortSignal,
+    ): Promise<() => void> {
+      const { ofJobs, ofTenants } = innerAt(depth);
+      const leaveJob = await ofJobs.enter(jobId, signal);
+      try {
+        const leaveTenant = await ofTenants.enter(tenantId, signal, hasOthers(tenantId) ? INNER_SHARED : undefined);
+        return () => {
+          leaveTenant();
+          leaveJob();
+        };
+      } catch (error) {
+        leaveJob();
+        throw error;
+      }
     },
     /**
      * Runs one part of a tenant's work. While others work here, one part of a tenant runs at a time; if it did much of late, the

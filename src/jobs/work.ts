@@ -33,6 +33,11 @@ export type WorkContext = {
    * part of a tenant at a time, with pauses. Throws what `part` throws, and the signal's reason.
    */
   share<T>(part: () => Promise<T>): Promise<T>;
+  /**
+   * Makes a run inside of this job's own, at a depth that is greater than that of the run which waits for it, as soon as few
+   * enough are under way there. Throws what `run` throws, and the signal's reason.
+   */
+  inner<T>(at: { depth: number; signal: AbortSignal }, run: () => Promise<T>): Promise<T>;
 };
 
 /** What the record of every work has. */

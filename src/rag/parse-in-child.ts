@@ -13,9 +13,16 @@ import { boundWarnings } from "./warnings.ts";
 const MAX_CHUNKS = 50_000;
 /** A source above this is large, in bytes. Large ones have processes of their own, so that a small one finds a free one. */
 const LARGE_BYTES = 256 << 10;
-/** Parsing processes of a worker, and of one tenant: a slow document does not block those of others. */
-const CHILDREN = { small: { size: 3, perOwner: 2, hasSpare: true }, large: { size: 2, perOwner: 1 } };
-const memory = { heapMb: 1_024, rssMb: 1_024 }; // RSS is reached first, before V8 spends its time collecting garbage
+/** RSS is reached first, before V8 spends its time collecting garbage. */
+const bounded = (mb: number) => ({ heapMb: mb, rssMb: mb });
+/**
+ * Parsing processes of a worker, and of one tenant: a slow document does not block those of others. A process has some 160 MB
+ * before it reads; 45 MB of HTML take 540.
+ */
+const CHILDREN = {
+  small: { size: 3, perOwner: 2, hasSpare: true, memory: bounded(512) },
+  large: { size: 2, perOwner: 1, memory: bounded(768) },
+};
 
 export type ParsePool = ReturnType<typeof makeParsePool>;
 export type ParsedSource = Awaited<ReturnType<ParsePool["read"]>>;
@@ -31,8 +38,8 @@ export function makeParsePool(options: Config["parse"] & { logger: Logger }) {
   const { timeoutMs, ocrLanguages, logger } = options;
   const ocr = { languages: ocrLanguages, withinMs: OCR_SHARE * timeoutMs };
   const entry = new URL("./parse-child.ts", import.meta.url);
-  const open = (bounds: { size: number; perOwner: number; hasSpare?: boolean }) =>
-    makeChildPool<ParseRequest, ParsePart>({ entry, ...bounds, timeoutMs, memory });
+  const open = (bounds: (typeof CHILDREN)[keyof typeof CHILDREN]) =>
+    makeChildPool<ParseRequest, ParsePart>({ entry, ...bounds, timeoutMs });
   const pools = { small: open(CHILDREN.small), large: open(CHILDREN.large) };
   const explain = (error: unknown) => {
     if (!(error instanceof ChildLost)) return error;

@@ -8,6 +8,7 @@ import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.t
 import { makeWorkRecords } from "./records.ts";
 import { type CountedRun, countRuns, type PartOfRun } from "./run-use.ts";
 import { makeUseStore } from "./use-store.ts";
+import { updateIf } from "./writes.ts";
 
 /** How a run can have ended. */
 export const agentRunEnds = ["completed", "stopped", "failed", "cancelled"] as const;
@@ -73,6 +74,10 @@ export type AgentRunRecord = CountedRun & {
   depth: number;
   /** The run whose tool call this one is. */
   parentRunId?: string;
+  /** The outermost run, of one that is inside of others. */
+  rootRunId?: string;
+  /** Runs of all kinds that the tools of this outermost run, and of those inside of it, have started. */
+  startedRuns?: number;
   end?: RunEnd;
 };
 
@@ -147,6 +152,11 @@ export function makeAgentRunStore(db: Db) {
         .sort({ _id: -1 })
         .limit(session.limit)
         .toArray(),
+    /** Counts one more run that is started inside of an outermost one; false when it has started `most`. */
+    countStarted(tenantId: string, rootRunId: string, most: number): Promise<boolean> {
+      const hasRoom = { $or: [{ startedRuns: { $exists: false } }, { startedRuns: { $lt: most } }] };
+      return updateIf(runs, ofTenant(tenantId, { _id: rootRunId, ...hasRoom }), { $inc: { startedRuns: 1 } });
+    },
     /** Ends a run that is open; false when it has ended before. */
     async finish(tenantId: string, runId: string, end: RunEnd): Promise<boolean> {
       const $set = { end, updatedAt: end.finishedAt };

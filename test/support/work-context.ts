@@ -14,6 +14,7 @@ export function workContext(
     confirm: async () => undefined,
     step: async () => undefined,
     share: (part) => part(),
+    inner: (_at, run) => run(),
     ...given,
   };
 }

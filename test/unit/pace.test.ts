@@ -86,6 +86,43 @@ describe("the pace of a process", () => {
     await enterMany();
   });
 
+  it("begins four runs inside of one job at each depth, and those of another job beside them", async () => {
+    const begun: string[] = [];
+    const enter = async (name: string, jobId: string, depth: number) => {
+      const leave = await pace.enterInner({ tenantId: "evil", jobId, depth }, signal);
+      begun.push(name);
+      return leave;
+    };
+    const [first] = await Promise.all(["one", "two", "three", "four"].map((name) => enter(name, "job", 2)));
+    const fifth = enter("five", "job", 2);
+    await Promise.all([enter("below", "job", 3), enter("beside", "another", 2)]);
+    expect(begun).to.deep.equal(["one", "two", "three", "four", "below", "beside"]);
+    first?.();
+    await fifth;
+  });
+
+  it("begins four runs inside of all jobs of a tenant while others work here, sixteen while it is alone", async () => {
+    const countOf = async (tenantId: string) => {
+      let begun = 0;
+      const { signal: until, abort } = abortable();
+      const entering = Array.from({ length: 40 }, async (_, n) => {
+        const leave = await pace.enterInner({ tenantId, jobId: `${tenantId} ${n}`, depth: 2 }, until);
+        begun += 1;
+        return leave;
+      });
+      const settled = Promise.allSettled(entering);
+      await setImmediate();
+      const atOnce = begun;
+      abort();
+      for (const one of await settled) if (one.status === "fulfilled") one.value();
+      return atOnce;
+    };
+    pace.begins("evil");
+    expect(await countOf("evil")).to.equal(16);
+    pace.begins("acme");
+    expect(await countOf("evil")).to.equal(4);
+  });
+
   it("passes on what the work throws, and lets the next part run", async () => {
     pace.begins("evil");
     pace.begins("acme");
@@ -95,3 +132,8 @@ describe("the pace of a process", () => {
     await pace.share("evil", signal, part(1));
   });
 });
+
+function abortable() {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort(new Error("enough")) };
+}

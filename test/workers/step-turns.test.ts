@@ -36,6 +36,20 @@ describe("the results of a run's steps", () => {
     expect((await client.get(path)).at("status")).to.equal("completed");
   });
 
+  it("are each recorded in a turn where they are calls of a composite", async () => {
+    const asked = { pattern: "critique", profile: "coding", input: "Is it right?" };
+    const accepted = await client.post("/composite/execute", asked, { headers: { prefer: "respond-async" } });
+    const [recordId, jobId] = [accepted.string("executionId"), accepted.string("jobId")];
+    let turns = 0;
+    const share = <T>(part: () => Promise<T>) => {
+      turns += 1;
+      return part();
+    };
+    const given = { tenantId: await tenantOf(test), recordId, jobId, share };
+    const result = await test.platform.composite.work.run(workContext(test, given));
+    expect(turns).to.be.above(1).and.to.equal(Object(result).stepsExecuted);
+  });
+
   it("are recorded, too, where the run is stopped before its turn comes", async () => {
     const { path, given } = await begin(2);
     const stopped = new AbortController();

@@ -2,9 +2,10 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { derivedId, idSchema } from "../../ids.ts";
 import { takeRun } from "../../runs.ts";
-import type { AgentRunRecord } from "../../store/agent-run-store.ts";
+import type { AgentRunRecord, RunLimits } from "../../store/agent-run-store.ts";
+import type { AgentRecord } from "../../store/agent-store.ts";
 import { RunStopped } from "../run-state.ts";
-import { defineTool, missingTarget, throwForModel, toolKind } from "./tool.ts";
+import { countStarted, defineTool, missingTarget, throwForModel, toolKind } from "./tool.ts";
 
 /** Agents that call agents: a run that a client asked for is at depth 1. */
 const MAX_DEPTH = 3;
@@ -16,7 +17,7 @@ export const agent = toolKind({
     if (!(await deps.store.agents.get(tenantId, agentId))) throw missingTarget("agent", `${field}.agentId`);
   },
   async make({ agentId }, setup) {
-    const { deps, run: parent, usage, endsAt, execute, guard } = setup;
+    const { deps, run: parent, usage, endsAt, execute, inTurn, guard } = setup;
     const target = await deps.store.agents.get(parent.tenantId, agentId);
     const leftMs = () => endsAt.getTime() - Date.now();
     const { name = "gone", description = "" } = target?.definition ?? {};
@@ -34,31 +35,21 @@ export const agent = toolKind({
         } catch (error) {
           throwForModel(error);
         }
-        const { tenantId, jobId, caller, context, _id: parentRunId } = parent;
-        const child: AgentRunRecord = {
-          _id: derivedId("run", { at: parent.createdAt, from: idempotencyKey }),
-          tenantId,
-          agentId,
-          agentVersion: target.version,
-          definition: target.definition,
-          jobId,
-          caller,
-          input: input.toWellFormed(),
-          ...(context === undefined ? {} : { context }),
-          limits: { timeoutMs: Math.max(100, leftMs()), ...usage.left() },
-          depth: parent.depth + 1,
-          parentRunId,
-          isOpen: true,
-          createdAt: new Date(),
-          updatedAt: new Date(),
-        };
-        try {
-          await takeRun(deps.quotas, child);
-        } catch (error) {
-          if (!(await deps.store.agentRuns.get(tenantId, child._id))) throw error; // that of an earlier attempt counts already
-        }
-        await deps.store.agentRuns.ensure(child);
-        const result = await execute(child._id, signal);
+        const result = await inTurn(signal, async () => {
+          const child = toChild(target, {
+            parent,
+            input,
+            idempotencyKey,
+            limits: { ...usage.left(), timeoutMs: Math.max(100, leftMs()) },
+          });
+          // That of an earlier attempt counts already.
+          if (!(await deps.store.agentRuns.get(child.tenantId, child._id))) {
+            await countStarted(deps, parent);
+            await takeRun(deps.quotas, child);
+          }
+          await deps.store.agentRuns.ensure(child);
+          return execute(child._id, signal);
+        });
         const { output, status, stopReason, tokensUsed: tokens, outputTokens, costUsd, runId } = result;
         spend({ tokens, outputTokens, costUsd });
         const note = status === "stopped" ? `\n[The agent was stopped: ${stopReason}]` : "";
@@ -67,3 +58,32 @@ export const agent = toolKind({
     });
   },
 });
+
+type Call = { parent: AgentRunRecord; input: string; idempotencyKey: string; limits: RunLimits };
+
+/** The run of an agent that a call begins, the same at every attempt of the call. */
+function toChild(
+  { _id: agentId, version: agentVersion, definition }: AgentRecord,
+  { parent, input, idempotencyKey, limits }: Call,
+): AgentRunRecord {
+  const { tenantId, jobId, caller, context, _id: parentRunId, rootRunId = parentRunId } = parent;
+  const now = new Date();
+  return {
+    _id: derivedId("run", { at: parent.createdAt, from: idempotencyKey }),
+    tenantId,
+    agentId,
+    agentVersion,
+    definition,
+    jobId,
+    caller,
+    input: input.toWellFormed(),
+    ...(context === undefined ? {} : { context }),
+    limits,
+    depth: parent.depth + 1,
+    parentRunId,
+    rootRunId,
+    isOpen: true,
+    createdAt: now,
+    updatedAt: now,
+  };
+}

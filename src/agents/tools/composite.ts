@@ -23,7 +23,7 @@ export const composite = toolKind({
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const request = { caller, body: { pattern, profile, input }, isInteractive: true, jobId };
         const { tenantId } = caller;
-        await jobOfCall(deps, { tenantId, jobId }, () => deps.composite.accept(request)).catch(throwForModel);
+        await jobOfCall(setup, jobId, () => deps.composite.accept(request)).catch(throwForModel);
         const job = await deps.jobs.wait(tenantId, jobId, { signal, isOwner: true });
         if (job.status !== "completed")
           throw new AppError("provider_failed", job.error?.message ?? "It was cancelled.");

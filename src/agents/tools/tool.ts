@@ -64,6 +64,8 @@ export type ToolSetup = {
   logger: Logger;
   /** Runs an agent that is called as a tool, inside this run. */
   execute(runId: string, signal: AbortSignal): Promise<InnerResult>;
+  /** Begins such a run as soon as few enough are under way. Throws what `begin` throws, and the signal's reason. */
+  inTurn<T>(signal: AbortSignal, begin: () => Promise<T>): Promise<T>;
   /** Guards texts, by the names of their fields, as the tools of an agent demand. @throws AppError `compliance_blocked`. */
   guard(tools: readonly { type: string; config: object }[], texts: Readonly<Record<string, string>>): void;
   /** Notes in the run's log what it has to do without. Once for each text. */
@@ -116,15 +118,18 @@ export function defineTool<S extends z.ZodType>(
 
 /**
  * The job of a tool call, which `accept` begins unless an earlier attempt at the call has, or another worker does just now.
- * @throws AppError `too_many_concurrent`; what `accept` throws.
+ * @throws AppError `too_many_concurrent`, `quota_exceeded`; what `accept` throws.
  */
 export async function jobOfCall(
-  { jobs, quotas }: Pick<AgentsDeps, "jobs" | "quotas">,
-  { tenantId, jobId }: { tenantId: string; jobId: string },
+  { deps, run }: Pick<ToolSetup, "deps" | "run">,
+  jobId: string,
   accept: () => Promise<{ job: JobRecord }>,
 ): Promise<JobRecord> {
+  const { jobs, quotas } = deps;
+  const { tenantId } = run;
   const known = await jobs.find(tenantId, jobId);
   if (known) return known;
+  await countStarted(deps, run);
   await quotas.check(tenantId, "openJobs");
   try {
     return (await accept()).job;
@@ -133,6 +138,17 @@ export async function jobOfCall(
     if (other) return other;
     throw error;
   }
+}
+
+/** Runs that the tools of one run start, and those of the runs inside of it, all together: agents, workflows and composites. */
+const MAX_STARTED = 200;
+
+/** Counts a run that a tool is about to start. @throws AppError `quota_exceeded` beyond what one tree of runs may start. */
+export async function countStarted({ store }: Pick<AgentsDeps, "store">, run: AgentRunRecord): Promise<void> {
+  const { tenantId, _id, rootRunId = _id } = run;
+  if (await store.agentRuns.countStarted(tenantId, rootRunId, MAX_STARTED)) return;
+  const message = `This run and the agents it has called started ${MAX_STARTED} runs, which is the most. Go on without more.`;
+  throw new AppError("quota_exceeded", message, { details: { limit: MAX_STARTED } });
 }
 
 /** For a tool that names something which the tenant does not have. */

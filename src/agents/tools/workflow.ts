@@ -28,7 +28,7 @@ export const workflow = toolKind({
       async run({ input }, { idempotencyKey, signal, spend }) {
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const request = { caller, workflowId, body: { input }, isInteractive: true, jobId };
-        const job = await jobOfCall(setup.deps, { tenantId, jobId }, () => workflows.accept(request));
+        const job = await jobOfCall(setup, jobId, () => workflows.accept(request));
         const runId = job.subject.runId ?? "";
         const find = () => workflows.runOf(caller, workflowId, runId);
         const isEnough = async () => (await find()).status === "awaiting_approval";

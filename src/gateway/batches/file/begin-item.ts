@@ -1,6 +1,7 @@
 import { AppError, invalidRequest } from "../../../errors.ts";
 import type { ExternalJob } from "../../../jobs/external-jobs.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
+import type { WorkContext } from "../../../jobs/work.ts";
 import type { FileBatchDocument } from "../../../store/file-store.ts";
 import type { CataloguedModel } from "../../catalogue.ts";
 import type { ForwardedChat } from "../../chat/forward.ts";
@@ -27,7 +28,7 @@ export type ItemDeps = {
   ignoredBy(tenantId: string, request: ChatRequest): string[] | Promise<string[]>;
 };
 
-type Item = { held: ExternalJob; body: unknown; signal: AbortSignal };
+type Item = { held: ExternalJob; body: unknown } & Pick<WorkContext, "signal" | "share">;
 
 /** The store takes no record above 16 MB, and a request stands in one. */
 const MAX_REQUEST_BYTES = 12 << 20;
@@ -36,7 +37,11 @@ const MAX_REQUEST_BYTES = 12 << 20;
  * Begins the work on a request of a batch, under its job: a chat waits from then on, an embedding is made at once.
  * @throws AppError as the gateway does, `invalid_request`, `request_too_large`.
  */
-export async function beginItem(deps: ItemDeps, batch: FileBatchDocument, { held, body, signal }: Item): Promise<void> {
+export async function beginItem(
+  deps: ItemDeps,
+  batch: FileBatchDocument,
+  { held, body, signal, share }: Item,
+): Promise<void> {
   const { tenantId, keyId, endpoint } = batch;
   const { jobId } = held;
   const surface = endpoint === messagesEndpoint ? "anthropic-batch" : "openai-batch";
@@ -47,7 +52,7 @@ export async function beginItem(deps: ItemDeps, batch: FileBatchDocument, { held
     const wanted = readBody("/v1/embeddings", body);
     await deps.jobs.held.hold({ ...held, title: wanted.model ?? "" });
     const outcome = await deps.embed(caller, await toEmbedRequest(wanted));
-    await deps.jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) });
+    await share(() => deps.jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) }));
     return;
   }
   const { chat, ...answeredAs } = await readItem(deps, batch, body);

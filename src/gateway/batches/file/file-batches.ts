@@ -150,8 +150,8 @@ function makeFileBatchWork(deps: FileBatchDeps): Work {
   return defineWork<FileBatchDocument>({
     queue: batchQueue,
     idField: "fileBatchId",
-    async run({ tenantId, recordId, signal }) {
-      await runFileBatch(deps, { tenantId, batchId: recordId, signal });
+    async run({ tenantId, recordId, signal, share }) {
+      await runFileBatch(deps, { tenantId, batchId: recordId, signal, share });
       return {};
     },
     find: files.findBatch,
@@ -184,7 +184,7 @@ async function close(deps: FileBatchDeps, batch: FileBatchDocument, job: JobReco
   await moveBatch(files, batch, cancellableFileBatchStates, { status: "cancelling" });
   await cancelItems(deps, batch);
   try {
-    await runFileBatch(deps, { tenantId, batchId, signal: new AbortController().signal });
+    await runFileBatch(deps, { tenantId, batchId, signal: new AbortController().signal, share: (part) => part() });
   } catch (error) {
     if (!(error instanceof Rescheduled)) throw error; // an item is still at work: the sweep comes back
   }

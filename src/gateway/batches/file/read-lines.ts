@@ -1,18 +1,23 @@
 import { z } from "zod";
 import { AppError } from "../../../errors.ts";
+import { hashDigits } from "../../../ids.ts";
 import type { FileBatchFault } from "../../../store/file-store.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
 import { embeddingsBodySchema } from "../../embeddings-schemas.ts";
 import { messagesBodySchema } from "../../messages-api/schemas.ts";
 import { openAiChatBodySchema } from "../../openai-schemas.ts";
 import { responsesBodySchema } from "../../responses/request-schemas.ts";
-import { splitLines } from "./split-lines.ts";
+import { MAX_LINES, splitLines } from "./split-lines.ts";
 
 /** Requests of one file, as at OpenAI, and of one batch of messages. */
 export const MAX_FILE_LINES = 50_000;
 export const MAX_MESSAGE_REQUESTS = 10_000;
 /** Faults that are reported of one file. */
 const MAX_FAULTS = 100;
+
+/** Most commas and brackets of one line: the values that reading it makes are bounded by them. */
+const MAX_SEPARATORS = 1_000_000;
+const [COMMA, BRACKET, BRACE] = [0x2c, 0x5b, 0x7b];
 
 /** What a line of a file may request. */
 export const batchEndpoints = ["/v1/responses", "/v1/chat/completions", "/v1/embeddings"] as const;
@@ -34,8 +39,8 @@ const lineSchema = z.object({
   body: z.unknown(),
 });
 
-/** A request of a file, its body not yet held against its endpoint's schema. */
-export type FileLine = { customId: string; body: unknown };
+/** A request of a file, its body not yet held against its endpoint's schema. `characters`: of its line; 0 where it has none. */
+export type FileLine = { customId: string; body: unknown; characters: number };
 
 const messagesSchema = z.object({ requests: z.array(z.object({ custom_id: z.string(), params: z.unknown() })) });
 
@@ -44,15 +49,26 @@ async function* readMessages(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<
   const parts = await Array.fromAsync(chunks);
   if (parts.length === 0) return;
   const { requests } = messagesSchema.parse(JSON.parse(Buffer.concat(parts).toString("utf8")));
-  for (const { custom_id: customId, params: body } of requests) yield { customId, body };
+  for (const { custom_id: customId, params: body } of requests) yield { customId, body, characters: 0 };
+}
+
+/** The JSON of a line; undefined of a text that is none, or would be more values than a request needs. */
+function parseLine(raw: string): unknown {
+  let separators = 0;
+  // A shorter line cannot have as many.
+  for (let at = 0; raw.length > MAX_SEPARATORS && at < raw.length; at += 1) {
+    const code = raw.charCodeAt(at);
+    if (code === COMMA || code === BRACKET || code === BRACE) separators += 1;
+  }
+  return separators > MAX_SEPARATORS ? undefined : tryParseJson(raw);
 }
 
 /** The requests of a batch, one after the other. Lines that are none are left out: `checkLines` finds them. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>, endpoint: BatchEndpoint): AsyncGenerator<FileLine> {
   if (endpoint === messagesEndpoint) return yield* readMessages(chunks);
   for await (const raw of splitLines(chunks)) {
-    const parsed = lineSchema.safeParse(tryParseJson(raw ?? ""));
-    if (parsed.success) yield { customId: parsed.data.custom_id, body: parsed.data.body };
+    const parsed = lineSchema.safeParse(parseLine(raw ?? ""));
+    if (parsed.success) yield { customId: parsed.data.custom_id, body: parsed.data.body, characters: raw?.length ?? 0 };
   }
 }
 
@@ -74,8 +90,13 @@ export async function checkLines(
   let number = 0;
   for await (const raw of splitLines(chunks)) {
     number += 1;
+    if (number > MAX_LINES) {
+      fault("too_many_lines", `A file has at most ${MAX_LINES} lines, empty ones included.`, null);
+      break;
+    }
+    if (faults.length >= MAX_FAULTS) break; // the batch fails, whatever else is in its file
     if (raw?.trim() === "") continue;
-    const parsed = lineSchema.safeParse(tryParseJson(raw ?? ""));
+    const parsed = lineSchema.safeParse(parseLine(raw ?? ""));
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
       const why = raw === undefined ? "it is too long" : issue?.message;
@@ -84,8 +105,9 @@ export async function checkLines(
     }
     const { custom_id: customId, url } = parsed.data;
     if (url !== endpoint) fault("mismatched_url", `The url is not that of the batch, ${endpoint}.`, number, "url");
-    if (seen.has(customId)) fault("duplicate_custom_id", "The custom_id was used before.", number, "custom_id");
-    seen.add(customId);
+    const known = hashDigits(customId); // an id has 200 characters
+    if (seen.has(known)) fault("duplicate_custom_id", "The custom_id was used before.", number, "custom_id");
+    seen.add(known);
     total += 1;
     if (total > MAX_FILE_LINES) {
       fault("too_many_requests", `A file holds at most ${MAX_FILE_LINES} requests.`, null);

@@ -2,10 +2,11 @@ import { defined } from "../../../defined.ts";
 import { AppError, isBudgetExhausted, isOfPart, toErrorView } from "../../../errors.ts";
 import { forEachConcurrent } from "../../../for-each-concurrent.ts";
 import { hashDigits } from "../../../ids.ts";
+import { jittered } from "../../../jitter.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import { Rescheduled } from "../../../jobs/reschedule.ts";
-import { unlessOver } from "../../../jobs/work.ts";
+import { unlessOver, type WorkContext } from "../../../jobs/work.ts";
 import {
   cancellableFileBatchStates,
   type FileBatchDocument,
@@ -26,14 +27,17 @@ export type FileBatchDeps = ItemDeps & {
   pollMs: number;
 };
 
-/** Items that are submitted at once. */
+/** Items that are submitted at once, in one part of a tenant's work; and their characters together, but for one that is larger. */
 const ITEMS_AT_ONCE = 16;
+const CHARACTERS_AT_ONCE = 1 << 20;
+/** How long a job makes items at a time, in ms; then it is continued later. */
+const TURN_MS = 5 * 60_000;
 /** The first pause between two looks at the items, in ms. */
 const FIRST_POLL_MS = 1_000;
 /** How long after its creation a batch waits for room in its tenant's budget, in ms: its completion window. */
 const WINDOW_MS = 86_400_000;
 
-type Run = { tenantId: string; batchId: string; signal: AbortSignal };
+type Run = { tenantId: string; batchId: string } & Pick<WorkContext, "signal" | "share">;
 
 /** Moves a batch on to a state from one of some others; null when it is in none of them. */
 export function moveBatch(
@@ -59,10 +63,11 @@ export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void>
     const { total, faults } = await checkLines(inputOf(deps.store, batch), endpointOf(batch));
     if (faults.length > 0) return void (await moveBatch(files, batch, ["validating"], { status: "failed", faults }));
     const validated = await files.changeBatch(batch, ["validating"], { $set: { total } });
-    if (validated) await submitItems(deps, { batch: validated, signal: run.signal });
+    const isThrough = validated === null || (await submitItems(deps, { batch: validated, ...run }));
     await moveBatch(files, batch, ["validating"], { status: "in_progress" });
-  } else if (batch.status === "in_progress") {
-    await submitItems(deps, { batch, signal: run.signal });
+    if (!isThrough) throw new Rescheduled(jittered(FIRST_POLL_MS));
+  } else if (batch.status === "in_progress" && !(await submitItems(deps, { batch, ...run }))) {
+    throw new Rescheduled(jittered(FIRST_POLL_MS));
   }
   await finish(deps, run);
 }
@@ -75,40 +80,64 @@ const inputOf = ({ sources }: Pick<Store, "sources">, { tenantId, inputFileId }:
 export const readInput = (store: Pick<Store, "sources">, batch: FileBatchDocument) =>
   readLines(inputOf(store, batch), endpointOf(batch));
 
-type Submission = { batch: FileBatchDocument; signal: AbortSignal };
-type Item = { jobId: string; body: unknown };
+type Submission = { batch: FileBatchDocument } & Pick<WorkContext, "signal" | "share">;
+type Item = { jobId: string; body: unknown; characters: number };
 
 /**
- * Makes a job of each line that has none, as far as the budget has room for them. While the batch is validated also of each
- * line whose job has not ended: an embedding's that waits was begun by a worker that died.
+ * Makes a job of each line that has none, as far as the budget has room for them; false when there is more to do than one turn
+ * allows. While the batch is validated also of each line whose job has not ended, and of embeddings always: one that waits was
+ * begun by a worker that died. The lines are read a few at a time, as their jobs are made.
  */
-async function submitItems(deps: FileBatchDeps, { batch, signal }: Submission): Promise<void> {
+async function submitItems(deps: FileBatchDeps, { batch, signal, share }: Submission): Promise<boolean> {
+  const endsAt = performance.now() + TURN_MS;
   const ids = itemJobIds(batch);
   const states = await deps.store.jobs.statesOf(batch.tenantId, ids);
-  const isRepeated = batch.status === "validating";
+  const isRepeated = batch.status === "validating" || batch.endpoint === "/v1/embeddings";
   const isOpen = (jobId: string) => {
     const state = states.get(jobId);
     return state === undefined || (isRepeated && !isFinal(state));
   };
-  if (!ids.some(isOpen)) return;
+  if (!ids.some(isOpen)) return true;
   let goesOn = true;
   const items = async function* (): AsyncGenerator<Item> {
     let place = 0;
-    for await (const { body } of readInput(deps.store, batch)) {
+    for await (const { body, characters } of readInput(deps.store, batch)) {
       const jobId = ids[place++];
       if (jobId === undefined || !goesOn) return;
-      if (isOpen(jobId)) yield { jobId, body };
+      if (isOpen(jobId)) yield { jobId, body, characters };
     }
   };
-  await forEachConcurrent(items(), ITEMS_AT_ONCE, async (item) => {
+  // An embedding's provider may take long to answer: then only what the store keeps of it has a turn.
+  const inTurn: WorkContext["share"] = batch.endpoint === "/v1/embeddings" ? (part) => part() : share;
+  const submit = async (item: Item) => {
     signal.throwIfAborted();
     if (!goesOn) return;
-    const hasRoom = await submitItem(deps, batch, { ...item, signal });
+    const hasRoom = await submitItem(deps, batch, { ...item, signal, share });
     // Who stops the batch stops the jobs that it sees; this one may have come later.
     const isStopped = !(await takesItems(deps, batch));
     if (isStopped) await unlessOver(deps.jobs.cancel(batch.tenantId, item.jobId));
     if (!hasRoom || isStopped) goesOn = false;
-  });
+  };
+  for await (const few of inGroups(items())) {
+    if (performance.now() > endsAt) return false;
+    await inTurn(() => forEachConcurrent(few, ITEMS_AT_ONCE, submit));
+    if (!goesOn) return true;
+  }
+  return true;
+}
+
+/** Items in groups that may be in memory together. */
+async function* inGroups(items: AsyncIterable<Item>): AsyncGenerator<Item[]> {
+  let group: Item[] = [];
+  let size = 0;
+  for await (const item of items) {
+    group.push(item);
+    size += item.characters;
+    if (group.length < ITEMS_AT_ONCE && size < CHARACTERS_AT_ONCE) continue;
+    yield group;
+    [group, size] = [[], 0];
+  }
+  if (group.length > 0) yield group;
 }
 
 /** Whether a batch has not been stopped or ended since it was read. */
@@ -128,14 +157,14 @@ function mayFitLater(error: AppError, { createdAt }: FileBatchDocument): boolean
 async function submitItem(
   deps: FileBatchDeps,
   batch: FileBatchDocument,
-  { jobId, body, signal }: { jobId: string; body: unknown; signal: AbortSignal },
+  { jobId, body, signal, share }: Pick<Item, "jobId" | "body"> & Pick<Submission, "signal" | "share">,
 ): Promise<boolean> {
   const { jobs } = deps;
   const { tenantId, startedBy, keyId } = batch;
   const shown = defined({ startedBy, keyId });
   const held = { queue: batchQueue, tenantId, jobId, subject: { batchId: batch._id }, isRetried: true, ...shown };
   try {
-    await beginItem(deps, batch, { held, body, signal });
+    await beginItem(deps, batch, { held, body, signal, share });
   } catch (error) {
     if (!(error instanceof AppError) || signal.aborted || isOfPart(error)) throw error;
     if (batch.endpoint !== "/v1/embeddings" && mayFitLater(error, batch)) return false;

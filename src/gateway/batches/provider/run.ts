@@ -15,10 +15,10 @@ import type { RunDeps } from "./collect.ts";
 import { dropEnded, requestOf, settleItem } from "./settle.ts";
 
 /**
- * Requests of one batch together, as JSON: a worker holds them all, and OpenAI takes a file of 200 MB, Anthropic a batch of
- * 256 MB. Pictures are what fills it.
+ * Requests of one batch together, as JSON, but for one that is larger: a worker holds them all, of eight batches at a time.
+ * Providers take ten times as much. Pictures are what fills it.
  */
-const MAX_CHARACTERS = 100 << 20;
+const MAX_CHARACTERS = 16 << 20;
 /** The first pause between two looks at a batch, in ms; it grows by half each time. */
 const FIRST_POLL_MS = 2_000;
 /** Beyond what a batch can hold. */

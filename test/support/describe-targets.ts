@@ -1,7 +1,7 @@
+import type { ListedModel } from "../../src/gateway/model-schemas.ts";
 import type { CustomProviderBody } from "../../src/gateway/providers/custom/schemas.ts";
 import { features } from "../../src/gateway/providers/model.ts";
 import { type WireName, wireNames, wires } from "../../src/gateway/providers/wires.ts";
-import type { ListedModel } from "../../src/gateway/model-schemas.ts";
 import { makeClient } from "./http-client.ts";
 import { pollUntil } from "./poll-until.ts";
 import { skipTest } from "./skip-test.ts";

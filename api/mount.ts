@@ -172,6 +172,7 @@ function serveRoute(
       checkpoint: async () => undefined,
       ...(rejection && { rejection }),
     };
+    if (route.isOfOwn) await platform.responses.requireOwn(caller, { [route.isOfOwn]: [ctx.params.id] });
     route.screen?.(input as HandlerInput<never, never, never>);
     // The declaration's own schemas made the input, so it has the types that the handler declared.
     const handle = async (input: HandlerInput) =>

@@ -150,6 +150,8 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   isProbe?: boolean;
   /** Whether it concerns all collections of documents: a key that is limited to some is refused. */
   isForAllCollections?: boolean;
+  /** What the `id` of its path names: a key that is limited to collections must have made it. */
+  isOfOwn?: "responses" | "conversations";
   /** Whether a widget key may call it, from a page; no other route takes one. */
   isForWidgets?: boolean;
   /**

@@ -36,7 +36,7 @@ export function makeConversations(deps: ConversationDeps) {
   return {
     /** @throws AppError `invalid_request` for too many items, `quota_exceeded`. */
     async create(
-      tenantId: string,
+      { tenantId, keyId }: { tenantId: string; keyId: string },
       { items: given, metadata }: { items: readonly InputItem[]; metadata: Record<string, string> },
     ): Promise<ConversationDocument> {
       const items = toItems(given, []);
@@ -46,6 +46,7 @@ export function makeConversations(deps: ConversationDeps) {
       const record = {
         _id: newId("conversation"),
         tenantId,
+        keyId,
         metadata,
         items,
         bytes,

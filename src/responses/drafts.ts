@@ -22,6 +22,8 @@ export type DraftDeps = {
 /** A response that is to be stored. */
 export type Draft = {
   tenantId: string;
+  /** The key that asks for it. */
+  keyId: string;
   conversation: Conversation;
   /** Its own input: the text of its items, their number and their bytes. */
   input: { text: string; items: number; bytes: number };
@@ -32,16 +34,16 @@ export type Draft = {
 export function makeDrafts({ store, quotas, config, logger }: DraftDeps) {
   const drafts = {
     /** @throws AppError `request_too_large`; `quota_exceeded` when the tenant stores too much. */
-    async begin(tenantId: string, conversation: Conversation): Promise<Draft> {
+    async begin({ tenantId, keyId }: { tenantId: string; keyId: string }, conversation: Conversation): Promise<Draft> {
       const items = keptItems(conversation.input);
       const text = JSON.stringify(items);
       const bytes = Buffer.byteLength(text);
       if (bytes > MAX_RECORD_BYTES) throw tooLarge();
       const takeMore = await quotas.check(tenantId, "storedBytes", bytes);
-      return { tenantId, conversation, input: { text, items: items.length, bytes }, takeMore };
+      return { tenantId, keyId, conversation, input: { text, items: items.length, bytes }, takeMore };
     },
     /** The record of a response, which has `more` bytes besides. @throws AppError `request_too_large`. */
-    toRecord({ tenantId, conversation, input, takeMore }: Draft, made: MadeResponse, more = 0): StoredResponse {
+    toRecord({ tenantId, keyId, conversation, input, takeMore }: Draft, made: MadeResponse, more = 0): StoredResponse {
       const texts = toTexts(made.response, made.kept);
       const bytes = { ...texts.bytes, response: texts.bytes.response + more, input: input.bytes };
       if (bytes.response + bytes.output + bytes.input > MAX_RECORD_BYTES) throw tooLarge();
@@ -52,6 +54,7 @@ export function makeDrafts({ store, quotas, config, logger }: DraftDeps) {
         ...texts,
         _id: made.response.id,
         tenantId,
+        keyId,
         input: input.text,
         bytes,
         chain: [...chain],

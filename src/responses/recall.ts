@@ -5,6 +5,7 @@ import type { OutputItem } from "../gateway/responses/response-schemas.ts";
 import type { ConversationStore } from "../store/conversation-store.ts";
 import type { ResponseStore, ResponseText, StoredResponse } from "../store/response-store.ts";
 import { findPlace, isItemOf, isKept, type KeptItem, toInputItemId } from "./item-ids.ts";
+import type { Referred } from "./own-only.ts";
 
 /** The conversation that a request is about. */
 export type Conversation = {
@@ -186,6 +187,13 @@ export const parseItems = (text: string) => JSON.parse(text) as (KeptItem | Outp
 /** An item as a model is given it: what an agent did by itself is no part of a conversation. */
 export const toInputItem = (item: KeptItem | OutputItem): InputItem =>
   item.type === "mcp_call" ? { type: "other" } : item;
+
+/** The responses and conversations that a request refers to. */
+export function referredBy({ input, previous_response_id: previous, conversation }: Asked): Referred {
+  const places = typeof input === "string" ? [] : input.flatMap((item) => refersTo(item) ?? []).map(findPlace);
+  const responses = new Set([...places.flatMap((place) => place?.responseId ?? []), ...(previous ? [previous] : [])]);
+  return { responses: [...responses], conversations: conversation ? [conversation] : [] };
+}
 
 /** The items, with what they refer to in the places of the references. An item counts as often as it is referred to. */
 async function resolveReferences(

@@ -6,15 +6,16 @@ import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { cancelWork, submitWork, unlessOver } from "../jobs/work.ts";
 import type { BackgroundResponse, StoredResponse } from "../store/response-store.ts";
-import { starterOf } from "../tenancy/roles.ts";
+import { starterOf, type Viewer } from "../tenancy/roles.ts";
 import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from "./background.ts";
 import { closeResponse } from "./close-response.ts";
 import { type Conversations, makeConversations } from "./conversations.ts";
 import { type Draft, type DraftDeps, makeDrafts } from "./drafts.ts";
 import { type FollowOptions, followEvents } from "./follow-events.ts";
 import { type InputFiles, withFiles } from "./input-files.ts";
+import { makeOwnOnly } from "./own-only.ts";
 import { found, LARGE_BYTES, makeReads, nothingMore, type Reading, toShown } from "./read-response.ts";
-import { type Conversation, parseItems, recall, toInputItem, toItems, toolItems } from "./recall.ts";
+import { type Conversation, parseItems, recall, referredBy, toInputItem, toItems, toolItems } from "./recall.ts";
 
 type ResponsesDeps = Omit<BackgroundDeps, "notify" | "join"> &
   Omit<DraftDeps, "config"> & { jobs: Jobs; config: { keptDays: number; maxConversationBytes: number } };
@@ -33,6 +34,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
   const conversations = makeConversations({ store: given.store.conversations, quotas, config });
   const deps: BackgroundDeps = { ...given, notify: jobs.notifications.changed, join: joinOf(conversations) };
   const { responses, responseEvents } = deps.store;
+  const requireOwn = makeOwnOnly(deps.store);
   const work = makeBackgroundWork(deps);
   const drafts = makeDrafts({ store: deps.store, quotas, config, logger });
   const find = async (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse> => {
@@ -48,9 +50,10 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
     work,
     conversations,
     ...makeReads(responses),
-    /** See `recall`. */
-    recall: (asked: Parameters<typeof recall>[1]) =>
-      recall({ store: deps.store, maxBytes: config.maxConversationBytes }, asked),
+    /** See `makeOwnOnly`. */
+    requireOwn,
+    /** See `recall`. @throws AppError also `not_found` for what the caller must not see. */
+    recall: recallOf({ store: deps.store, maxBytes: config.maxConversationBytes }, requireOwn),
     /** See `withFiles`. */
     withFiles: <B extends Pick<ResponsesBody, "input">>(files: InputFiles, body: B) =>
       withFiles(files, { body, maxBytes: config.maxConversationBytes }),
@@ -59,8 +62,8 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
      * conversation that it joins. See `makeDrafts`.
      * @throws AppError `request_too_large`; `quota_exceeded` when the tenant stores too much.
      */
-    async prepare(tenantId: string, conversation: Conversation) {
-      const draft = await drafts.begin(tenantId, conversation);
+    async prepare(caller: Viewer, conversation: Conversation) {
+      const draft = await drafts.begin(caller, conversation);
       return (made: MadeResponse) => keepMade({ drafts, conversations, logger }, draft, made);
     },
     /**
@@ -68,7 +71,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
      * @throws AppError `request_too_large`, `quota_exceeded`, `unavailable`.
      */
     async accept({ caller: { tenantId, ...caller }, body, options, conversation, jobId }: BackgroundCall) {
-      const draft = await drafts.begin(tenantId, conversation);
+      const draft = await drafts.begin({ tenantId, keyId: caller.keyId }, conversation);
       const response: ResponseObject = { ...beginResponse(body), status: "queued" };
       const asked: BackgroundRequest = { body: { ...body, input: toolItems(conversation.input) }, options };
       const request = JSON.stringify(asked);
@@ -117,6 +120,13 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
     },
   };
 }
+
+const recallOf =
+  (deps: Parameters<typeof recall>[0], requireOwn: ReturnType<typeof makeOwnOnly>) =>
+  async ({ caller, ...asked }: Omit<Parameters<typeof recall>[1], "tenantId"> & { caller: Viewer }) => {
+    await requireOwn(caller, referredBy(asked.body));
+    return recall(deps, { ...asked, tenantId: caller.tenantId });
+  };
 
 const joinOf =
   (conversations: Conversations): BackgroundDeps["join"] =>

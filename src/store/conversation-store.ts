@@ -3,6 +3,7 @@ import type { Collection, Db } from "mongodb";
 import { AppError } from "../errors.ts";
 import { jittered } from "../jitter.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { foreignAmong } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
 import { changeOne } from "./writes.ts";
@@ -12,6 +13,8 @@ export type ConversationItem = { id: string; text: string };
 
 /** A conversation of the Responses API: items that responses continue. */
 export type ConversationDocument = TenantDocument & {
+  /** The key that made it. */
+  keyId?: string;
   metadata: Record<string, string>;
   items: ConversationItem[];
   /** Of the texts of its items. */
@@ -52,6 +55,9 @@ export function makeConversationStore(db: Db, use: Pick<UseStore, "add">) {
     use.add({ tenantId, kind: "sources", bytes, expiresAt });
   return {
     get,
+    /** As `foreignTo` of responses. */
+    foreignTo: async (tenantId: string, keyId: string, ids: readonly string[]): Promise<string[]> =>
+      foreignAmong(conversations, ofTenant(tenantId, { _id: { $in: [...ids] } }), keyId),
     /** The size of a conversation; null when it is not there. */
     about: (tenantId: string, id: string) =>
       conversations.findOne<Pick<ConversationDocument, "_id" | "bytes">>(ofTenant(tenantId, { _id: id }), {

@@ -83,6 +83,16 @@ export function ofKey<T>(keyId: string | undefined, startedBy: (record: T) => st
   return keyId === undefined ? undefined : (record: T) => startedBy(record) === keyId;
 }
 
+/** The ids of the records that a filter finds and that this key has not started. */
+export async function foreignAmong<T extends TenantDocument & { keyId?: string }>(
+  records: Collection<T>,
+  filter: Filter<T>,
+  keyId: string,
+): Promise<string[]> {
+  const found = await records.find(filter).project<{ _id: string; keyId?: string }>({ keyId: 1 }).toArray();
+  return found.filter((record) => record.keyId !== keyId).map(({ _id }) => _id);
+}
+
 /** The page with each of its records turned into what is shown of it. */
 export function mapPage<T, V>({ data, nextCursor }: Page<T>, toView: (record: T) => V): Page<V> {
   return { data: data.map(toView), nextCursor };

@@ -3,13 +3,15 @@ import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { gatherWrites } from "./gather-writes.ts";
 import type { StoredCaller } from "./key-store.ts";
-import { projectionOf } from "./page.ts";
+import { foreignAmong, projectionOf } from "./page.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
 import { insertIfAbsent, runWrite } from "./writes.ts";
 
 /** A response of the Responses API that is read again. Its contents are JSON texts: they may have any fields, at any depth. */
 export type StoredResponse = TenantDocument & {
+  /** The key that asked for it; absent in records of earlier releases. */
+  keyId?: string;
   /** The response as its caller got it, without its output. */
   response: string;
   /** Its items. Reasoning is sealed in them, whether its caller got that or not. */
@@ -114,6 +116,9 @@ export function makeResponseStore(db: Db, use: Pick<UseStore, "add" | "addLater"
   return {
     ...work,
     get: (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse | null> => get(tenantId, id),
+    /** Those of these responses of a tenant that another key, or none that is known, has asked for. */
+    foreignTo: async (tenantId: string, keyId: string, ids: readonly string[]): Promise<string[]> =>
+      foreignAmong(responses, ofTenant(tenantId, { _id: { $in: [...ids] } }), keyId),
     /** What of a response its caller is shown; null when it is not there. */
     shown: (tenantId: string, id: string) =>
       background.findOne<ShownResponse>(ofTenant(tenantId, { _id: id }), { projection: projectionOf(shownFields) }),

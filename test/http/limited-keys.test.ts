@@ -71,7 +71,19 @@ describe("a key that is limited to collections", () => {
     const messages = await client.post("/v1/messages/batches", { requests: [message] });
     for (const one of [ingest, run, waiting, composite, file, batch, messages])
       expect(one.status, one.text).to.be.below(300);
+    const response = await client.post("/v1/responses", {
+      model: "meta-llm",
+      input: "secret input",
+      background: true,
+      stream: false,
+    });
+    const conversation = await client.post("/v1/conversations", {
+      items: [{ type: "message", role: "user", content: "secret item" }],
+    });
+    for (const one of [response, conversation]) expect(one.status, one.text).to.equal(200);
     return {
+      responseId: response.string("id"),
+      conversationId: conversation.string("id"),
       agentId,
       workflowId,
       jobId: ingest.string("jobId"),
@@ -110,6 +122,10 @@ describe("a key that is limited to collections", () => {
     `/v1/batches/${of.batchId}`,
     `/v1/messages/batches/${of.messageBatchId}`,
     `/v1/messages/batches/${of.messageBatchId}/results`,
+    `/v1/responses/${of.responseId}`,
+    `/v1/responses/${of.responseId}/input_items`,
+    `/v1/conversations/${of.conversationId}`,
+    `/v1/conversations/${of.conversationId}/items`,
   ];
   const idsOf = (of: Work) => Object.values(of);
 
@@ -167,6 +183,31 @@ describe("a key that is limited to collections", () => {
       for (const client of [limited, admin]) expect((await client.post(path)).status, path).to.equal(404);
     }
     expect((await owner.get(`/jobs/${theirs.waitingJobId}`)).at("status")).to.equal("awaiting");
+    for (const path of [`/v1/responses/${theirs.responseId}`, `/v1/conversations/${theirs.conversationId}`]) {
+      expect((await limited.delete(path)).status, path).to.equal(404);
+      expect((await owner.get(path)).status, path).to.equal(200);
+    }
+    expect((await limited.post(`/v1/responses/${theirs.responseId}/cancel`)).status).to.equal(404);
+    const items = { items: [{ type: "message", role: "user", content: "mine" }] };
+    expect((await limited.post(`/v1/conversations/${theirs.conversationId}/items`, items)).status).to.equal(404);
+  });
+
+  it("continues no response and no conversation of others", async () => {
+    const ask = (more: object) =>
+      limited.post("/v1/responses", { model: "meta-llm", input: "What was said?", ...more });
+    const reference = { type: "item_reference", id: `msg_${theirs.responseId.slice("resp_".length)}_0` };
+    for (const more of [
+      { previous_response_id: theirs.responseId },
+      { conversation: theirs.conversationId },
+      { input: [reference] },
+    ]) {
+      const { status, text } = await ask(more);
+      expect([status, text.includes("secret")], JSON.stringify(more)).to.deep.equal([404, false]);
+    }
+    expect((await ask({ conversation: own.conversationId })).status).to.equal(200);
+  });
+
+  it("deletes nothing of others", async () => {
     const removed = await limited.delete(`/v1/messages/batches/${theirs.messageBatchId}`);
     expect(removed.status).to.equal(404);
   });

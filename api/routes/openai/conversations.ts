@@ -48,10 +48,11 @@ export const conversationRoutes = [
       const given = await readItems(input, body.items ?? []);
       const { conversations } = platform.responses;
       const about = { items: given, metadata: body.metadata ?? {} };
-      return toView(await conversations.create(caller.tenantId, about));
+      return toView(await conversations.create(caller, about));
     },
   }),
   routes.get(`${PATH}/:id`, {
+    isOfOwn: "conversations",
     summary: "One conversation, without its items",
     params,
     responses: conversationResponse,
@@ -59,6 +60,7 @@ export const conversationRoutes = [
       toView(await platform.responses.conversations.get(caller.tenantId, id)),
   }),
   routes.post(`${PATH}/:id`, {
+    isOfOwn: "conversations",
     summary: "Replace the metadata of a conversation",
     params,
     body: z.object({ metadata: metadata.nullable() }),
@@ -68,6 +70,7 @@ export const conversationRoutes = [
       toView(await platform.responses.conversations.update(caller.tenantId, id, body.metadata ?? {})),
   }),
   routes.delete(`${PATH}/:id`, {
+    isOfOwn: "conversations",
     summary: "Delete a conversation with its items",
     description: "Responses that joined it can be read, and cannot be continued any more.",
     params,
@@ -83,6 +86,7 @@ export const conversationRoutes = [
     },
   }),
   routes.post(`${PATH}/:id/items`, {
+    isOfOwn: "conversations",
     summary: "Add items to the end of a conversation",
     params,
     query: including,
@@ -105,6 +109,7 @@ export const conversationRoutes = [
     },
   }),
   routes.get(`${PATH}/:id/items`, {
+    isOfOwn: "conversations",
     summary: "The items of a conversation, the last one first",
     params,
     query: itemsQuery,
@@ -116,6 +121,7 @@ export const conversationRoutes = [
     },
   }),
   routes.get(`${PATH}/:id/items/:itemId`, {
+    isOfOwn: "conversations",
     summary: "One item of a conversation",
     params: itemParams,
     query: including,
@@ -126,6 +132,7 @@ export const conversationRoutes = [
     },
   }),
   routes.delete(`${PATH}/:id/items/:itemId`, {
+    isOfOwn: "conversations",
     summary: "Remove an item from a conversation",
     params: itemParams,
     responses: conversationResponse,

@@ -23,5 +23,5 @@ type Recalled = Pick<ResponsesBody, "input" | "previous_response_id" | "conversa
 export async function recallInput(given: With<Recalled>): Promise<Conversation> {
   const { body, caller, platform, reserve } = given;
   if (!refersToStored(body)) return newConversation(body);
-  return platform.responses.recall({ tenantId: caller.tenantId, body, reserve });
+  return platform.responses.recall({ caller, body, reserve });
 }

@@ -53,7 +53,6 @@ export const openAiResponseRoutes = [
     async handler(given) {
       const input = await withContents(given);
       const { body, platform } = input;
-      const { tenantId } = input.caller;
       const conversation = await recallInput(input);
       const asking = toGatewayCaller(input, SURFACE);
       const { searched, places } = await readRequest(input, asking, conversation);
@@ -64,7 +63,7 @@ export const openAiResponseRoutes = [
       requireKept(body, isRegulated);
       if (body.background === true) return makeInBackground(input, { searched, places, conversation, isRegulated });
       if (body.callback) throw invalidRequest("callback", "callback: only a response in the background has one.");
-      const store = isStored ? await platform.responses.prepare(tenantId, conversation) : undefined;
+      const store = isStored ? await platform.responses.prepare(input.caller, conversation) : undefined;
       const onIgnored = (name: string) => input.ignore(toOwnName(name, places));
       const caller = { ...asking, onIgnored };
       const begun = beginResponse(isRegulated ? { model: body.model, input: "", store: false } : body);

@@ -14,6 +14,7 @@ const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
 export const storedResponseRoutes = [
   routes.get("/v1/responses/:id", {
+    isOfOwn: "responses",
     summary: "A stored response, as it is now, or its events",
     description:
       "`stream=true` gives the events of a response that was made with `background` and `stream`, also while it is made: those " +
@@ -48,6 +49,7 @@ export const storedResponseRoutes = [
     },
   }),
   routes.post("/v1/responses/:id/cancel", {
+    isOfOwn: "responses",
     summary: "Cancel a response in the background",
     description: "One that has ended stays as it is.",
     params,
@@ -56,6 +58,7 @@ export const storedResponseRoutes = [
     result: ({ params: { id }, caller, platform }) => platform.responses.cancel(caller.tenantId, id),
   }),
   routes.get("/v1/responses/:id/input_items", {
+    isOfOwn: "responses",
     summary: "The items of a stored response's own input, the last one first",
     description:
       "Without those of the responses before it. What the input referred to is in the places of the references.",
@@ -69,6 +72,7 @@ export const storedResponseRoutes = [
     },
   }),
   routes.delete("/v1/responses/:id", {
+    isOfOwn: "responses",
     summary: "Delete a stored response",
     description:
       "What continues it can be read, and cannot be continued any more. One that is made in the background is cancelled.",

@@ -68,6 +68,7 @@ export async function readMultipartBody(
     });
     parser.on("file", (name, stream, info) => {
       stream.on("limit", () => fail(tooLarge(ctx, limitBytes)));
+      stream.on("error", fail); // a parser that is given up ends its file with an error
       const about = { filename: info.filename ?? "", mediaType: declaredType() ?? info.mimeType };
       if (keep) {
         const kept = keep(stream).then((file) => void fields.set(name, { ...about, ...file }));

@@ -218,7 +218,7 @@ describeTargets("frameworks that speak OpenAI's API", leftOut, function (target)
     it("reports an error with its status", async () => {
       const wrong = { ...ask(), model: provider()("no-such") };
       const error = await generateText(wrong).catch((thrown: unknown) => thrown);
-      expect(error).to.include({ statusCode: 400 });
+      expect(error).to.include({ statusCode: 404 });
     });
   });
 });

@@ -94,7 +94,7 @@ describe("the official openai client with agents and patterns as models", functi
         (error: unknown) => error,
       );
     expect(await failing("agent:Nobody"))
-      .to.be.instanceOf(OpenAI.BadRequestError)
+      .to.be.instanceOf(OpenAI.NotFoundError)
       .and.include({ code: "model_not_found" });
     expect(await failing("composite:critique:financial", "My card number is 4242 4242 4242 4242"))
       .to.be.instanceOf(OpenAI.UnprocessableEntityError)

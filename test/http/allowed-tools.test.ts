@@ -29,7 +29,10 @@ const servers: Record<string, (mode: Mode) => { tools: unknown; tool_choice: unk
     tool_choice: responsesChoice(mode, allowed.map(ofResponses)),
   }),
   "claude-haiku-5-5": (mode) => ({
-    tools: allowed.map(ofClaude),
+    tools: allowed.map((name, at) => ({
+      ...ofClaude(name),
+      ...(at === allowed.length - 1 && { cache_control: { type: "ephemeral" } }),
+    })),
     tool_choice: { type: mode === "auto" ? "auto" : "any" },
   }),
   small: (mode) => ({ tools: allowed.map(ofChat), tool_choice: mode }),

@@ -116,6 +116,15 @@ const settings: Record<string, { value: unknown; [chat]: Place; [claude]?: Place
   user: { value: "u", [chat]: ["user", "u"], [claude]: ["metadata.user_id", "u"] },
   safety_identifier: { value: "s", [chat]: ["safety_identifier", "s"], [claude]: ["metadata.user_id", "s"] },
   service_tier: { value: "default", [chat]: ["service_tier", "default"], [claude]: ["service_tier", "standard_only"] },
+  presence_penalty: { value: 0.5, [chat]: ["presence_penalty", 0.5] },
+  frequency_penalty: { value: 0.5, [chat]: ["frequency_penalty", 0.5] },
+  logit_bias: { value: { 50256: -5 }, [chat]: ["logit_bias", { 50256: -5 }] },
+  prediction: {
+    value: { type: "content", content: "x" },
+    [chat]: ["prediction", { type: "content", content: "x" }],
+  },
+  logprobs: { value: true, [chat]: ["logprobs", true] },
+  top_logprobs: { value: 2, [chat]: ["top_logprobs", 2] },
   prompt_cache_key: {
     value: "k",
     [chat]: ["prompt_cache_key", "k"],

@@ -98,7 +98,7 @@ describe("POST /ai/chat with the offline model", () => {
   it("ignores unknown fields and names them", async () => {
     const response = await client.post("/ai/chat", { ...question, logit_bias: {}, presence_penalty: 0 });
     expect(response.status).to.equal(200);
-    expect(response.headers.get("x-svc-ignored")).to.equal("logit_bias, presence_penalty");
+    expect(response.headers.get("x-svc-ignored")).to.equal("presence_penalty, logit_bias");
   });
 
   it("refuses what the offline model cannot do, and names the part", async () => {

@@ -134,7 +134,6 @@ describe("custom providers", () => {
     for (const { status, at } of [
       await stranger.get("/ai/models?provider=lab-a"),
       await stranger.post("/ai/chat", { ...question, model: "lab-a/lab/small" }),
-      await stranger.post("/v1/embeddings", { model: "lab-a/vectors", input: "one" }),
       await stranger.request("PUT", "/ai/fallbacks", {
         body: { fallbacks: [{ model: "gpt-5.4-nano", models: ["lab-a/lab/small"] }] },
       }),
@@ -142,6 +141,8 @@ describe("custom providers", () => {
     ]) {
       expect([status, at("error.type")]).to.deep.equal([400, "invalid_request_error"]);
     }
+    const embedded = await stranger.post("/v1/embeddings", { model: "lab-a/vectors", input: "one" });
+    expect([embedded.status, embedded.at("error.code")]).to.deep.equal([404, "model_not_found"]);
     expect((await stranger.get("/v1/models/lab-a%2Flab%2Fsmall")).status).to.equal(404);
     expect(upstream.requests).to.deep.equal([]);
   });

@@ -83,15 +83,39 @@ async function readExpressions(): Promise<string[]> {
   ];
 }
 
-/** The metrics that an expression names, each with the labels that it is chosen by, and those of the whole's `by`. */
+/** The metrics that an expression names, each with the labels that it is chosen by, and those of each `by` around it. */
 function readSelectors(expression: string): { metric: string; by: string[] }[] {
-  const grouped = [...expression.matchAll(/\bby \(([^)]*)\)/g)].flatMap((match) => match[1]?.split(/, */) ?? []);
-  const bare = expression.replace(/\bby \([^)]*\)/g, "").replace(/\[[^\]]*\]/g, "");
-  return [...bare.matchAll(/\b([a-z_]+)\b(?!\()(\{[^}]*\})?/g)].flatMap(([, metric = "", selector = ""]) => {
-    if (notMetrics.test(metric) || !/^(switchyard|nodejs|process)_|^up$/.test(metric)) return [];
-    const chosen = [...selector.matchAll(/(\w+)(?:=|!)~?=?"/g)].map((match) => match[1] ?? "");
-    return [{ metric, by: [...chosen, ...grouped] }];
-  });
+  const groups = [...expression.matchAll(/\bby \(([^)]*)\)\s*(\()?/g)].map(
+    ({ 0: text, 1: labels = "", 2: opens, index }) => {
+      const from = index + text.length;
+      return {
+        labels: labels.split(/, */),
+        from: opens ? from : 0,
+        to: opens ? closeOf(expression, from) : expression.length,
+      };
+    },
+  );
+  const hide = (text: string) => " ".repeat(text.length);
+  const bare = expression.replace(/\bby \([^)]*\)/g, hide).replace(/\[[^\]]*\]/g, hide);
+  return [...bare.matchAll(/\b([a-z_]+)\b(?!\()(\{[^}]*\})?/g)].flatMap(
+    ({ 1: metric = "", 2: selector = "", index }) => {
+      if (notMetrics.test(metric) || !/^(switchyard|nodejs|process)_|^up$/.test(metric)) return [];
+      const chosen = [...selector.matchAll(/(\w+)(?:=|!)~?=?"/g)].map((match) => match[1] ?? "");
+      const grouped = groups.filter(({ from, to }) => from <= index && index < to).flatMap(({ labels }) => labels);
+      return [{ metric, by: [...chosen, ...grouped] }];
+    },
+  );
+}
+
+/** Where the parenthesis ends whose inside begins at `from`. */
+function closeOf(text: string, from: number): number {
+  let depth = 1;
+  for (let at = from; at < text.length; at += 1) {
+    if (text[at] === "(") depth += 1;
+    if (text[at] === ")") depth -= 1;
+    if (depth === 0) return at;
+  }
+  return text.length;
 }
 
 /** The metric that a sample's name belongs to: a histogram's has several. */

@@ -267,6 +267,7 @@ describe("quotas", () => {
     expect((await stranger.post("/mcp", tool)).text, "as a tool").to.include("MAX_OPEN_JOBS");
     const [job] = (await stranger.get("/jobs?status=queued")).at("data") as { jobId: string }[];
     expect((await stranger.post(`/jobs/${job?.jobId}/cancel`)).status).to.be.oneOf([200, 202]);
-    expect((await run()).status, "in the place of the cancelled one").to.equal(202);
+    const next = await run();
+    expect(next.status, `in the place of the cancelled one: ${next.text}`).to.equal(202);
   });
 });

@@ -93,8 +93,6 @@ export const wordFields = {
     MAX_BIASES,
     z.record(z.string().regex(/^\d{1,7}$/, "must be a token's number"), z.number().min(-100).max(100)),
   ).nullish(),
-  logprobs: z.boolean().nullish(),
-  top_logprobs: z.number().int().min(0).max(20).nullish(),
   prediction: z
     .object({
       type: z.literal("content"),

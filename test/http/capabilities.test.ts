@@ -123,8 +123,6 @@ const settings: Record<string, { value: unknown; [chat]: Place; [claude]?: Place
     value: { type: "content", content: "x" },
     [chat]: ["prediction", { type: "content", content: "x" }],
   },
-  logprobs: { value: true, [chat]: ["logprobs", true] },
-  top_logprobs: { value: 2, [chat]: ["top_logprobs", 2] },
   prompt_cache_key: {
     value: "k",
     [chat]: ["prompt_cache_key", "k"],

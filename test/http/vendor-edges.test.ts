@@ -110,8 +110,6 @@ describe("the edges of OpenAI's and Anthropic's APIs", function () {
     presence_penalty: 0.5,
     frequency_penalty: -0.5,
     logit_bias: { "15339": -100 },
-    logprobs: true,
-    top_logprobs: 2,
     prediction: { type: "content" as const, content: "The lease protects a job." },
   };
   for (const name of [model, "gpt-4.1-mini"])
@@ -120,6 +118,13 @@ describe("the edges of OpenAI's and Anthropic's APIs", function () {
       expect(sent()).to.deep.include(words);
       expect(response.headers.get("x-svc-ignored")).to.equal(null);
     });
+
+  it("name logprobs as ignored, which no answer has", async () => {
+    const asked = { model, messages, logprobs: true, top_logprobs: 2 };
+    const { data, response } = await openai.chat.completions.create(asked).withResponse();
+    expect(response.headers.get("x-svc-ignored")).to.equal("logprobs, top_logprobs");
+    expect([sent().logprobs, data.choices[0]?.logprobs]).to.deep.equal([undefined, null]);
+  });
 
   it("name what shapes the words where a model does not take it", async () => {
     for (const name of ["gpt-5.6-luna", "claude-haiku-5-5"]) {

@@ -61,8 +61,6 @@ export function toChatRequest(body: ChatBody): ChatRequest {
     frequencyPenalty: given.frequency_penalty,
     logitBias: given.logit_bias,
     prediction: given.prediction,
-    logprobs: given.logprobs,
-    topLogprobs: given.top_logprobs,
   });
 }
 

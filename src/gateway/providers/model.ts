@@ -42,8 +42,6 @@ export const settingFields = {
   frequencyPenalty: "frequency_penalty",
   logitBias: "logit_bias",
   prediction: "prediction",
-  logprobs: "logprobs",
-  topLogprobs: "top_logprobs",
 } as const;
 /** Those that shape which words come next, as models that reason do not take them. */
 export const wordSettings = [
@@ -51,8 +49,6 @@ export const wordSettings = [
   "frequencyPenalty",
   "logitBias",
   "prediction",
-  "logprobs",
-  "topLogprobs",
 ] as const satisfies readonly (keyof typeof settingFields)[];
 export type Setting = keyof typeof settingFields;
 

@@ -67,8 +67,6 @@ export type Sampling = {
   /** What much of the answer will be, so that it comes sooner. */
   prediction?: Record<string, unknown>;
   /** Whether each token of the answer comes with its probability, and with how many others. */
-  logprobs?: boolean;
-  topLogprobs?: number;
 };
 
 /** A chat completion as the gateway asks a provider for it: the model is the provider's own name for it. */

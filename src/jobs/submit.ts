@@ -4,6 +4,7 @@ import { newId } from "../ids.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
+import { isDuplicateKey } from "../store/writes.ts";
 import { currentTrace } from "../tracing.ts";
 import { CHECK_QUEUED_AFTER_MS } from "./claim.ts";
 import { fairPriority } from "./fair-priority.ts";
@@ -92,6 +93,8 @@ export async function submitJob(
   try {
     await deps.store.insert(record);
   } catch (error) {
+    // The id of a call that is repeated while its first attempt is being refused: the next attempt gets another.
+    if (isDuplicateKey(error)) throw unavailable("The store", error);
     if (isStoreUnavailable(error)) deps.rejections.rejectLater(record, unavailable("The store"));
     throw error;
   }

@@ -225,5 +225,16 @@ describe("Idempotency-Key after a crash", () => {
     expect([repeat.status, repeat.string("jobId")]).to.deep.equal([202, first.string("jobId")]);
     expect(repeat.string("documentId")).to.equal(first.string("documentId"));
     expect(await jobs.countOpen(tenantId, 1_000)).to.equal(1);
+
+    // Its process may also have died after its job was refused, which keeps the id, out of the tenant's sight.
+    const refused = await call("refused");
+    await undoAnswer("refused");
+    const record = await jobs.find(tenantId, refused.string("jobId"));
+    if (!record) throw new Error("there is no job");
+    expect(await jobs.reject({ ...record, status: "failed", tenantId: "" }, record.status)).to.equal(true);
+    const again = await call("refused");
+    expect(again.status).to.equal(202);
+    expect(again.string("jobId")).not.to.equal(refused.string("jobId"));
+    expect((await call("refused")).string("jobId")).to.equal(again.string("jobId"));
   });
 });

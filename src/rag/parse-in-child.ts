@@ -17,11 +17,11 @@ const LARGE_BYTES = 256 << 10;
 const bounded = (mb: number) => ({ heapMb: mb, rssMb: mb });
 /**
  * Parsing processes of a worker, and of one tenant: a slow document does not block those of others. A process has some 160 MB
- * before it reads; 45 MB of HTML take 540.
+ * before it reads; 45 MB of HTML take 540, and recognizing the text in a page scanned at 600 dpi takes 830.
  */
 const CHILDREN = {
   small: { size: 3, perOwner: 2, hasSpare: true, memory: bounded(512) },
-  large: { size: 2, perOwner: 1, memory: bounded(768) },
+  large: { size: 2, perOwner: 1, memory: bounded(1_024) },
 };
 
 export type ParsePool = ReturnType<typeof makeParsePool>;
@@ -55,10 +55,23 @@ export function makeParsePool(options: Config["parse"] & { logger: Logger }) {
         return error.reason satisfies never;
     }
   };
+  /** A small source that needs more memory than a small process has is read again in a large one, as a scan of few bytes. */
+  async function* inEither(request: ParseRequest, options: { owner: string; signal: AbortSignal }) {
+    let begun = false;
+    try {
+      for await (const part of pools.small.run(request, options)) {
+        begun = true;
+        yield part;
+      }
+      return;
+    } catch (error) {
+      if (begun || !(error instanceof ChildLost) || error.reason !== "memory") throw error;
+    }
+    yield* pools.large.run(request, options);
+  }
   async function* parts(request: ParseRequest, options: { owner: string; signal: AbortSignal }) {
     try {
-      const pool = request.bytes.length > LARGE_BYTES ? pools.large : pools.small;
-      yield* pool.run(request, options);
+      yield* request.bytes.length > LARGE_BYTES ? pools.large.run(request, options) : inEither(request, options);
     } catch (error) {
       throw explain(error);
     }

@@ -37,6 +37,6 @@ export async function openDesk(disposables: Disposables): Promise<Desk> {
 /** The model `desk/large`, at prices. */
 async function setProvider(call: ApiClient, provider: FakeProvider): Promise<void> {
   const model = { id: "large", type: "chat", contextWindow: 100_000, inputUsdPerMTok: 2, outputUsdPerMTok: 6 };
-  const body = { baseUrl: provider.url, key: "none", wire: "openai-chat", models: [model] };
+  const body = { baseUrl: provider.url, key: "needs-none", wire: "openai-chat", models: [model] };
   await call("PUT", "/ai/providers/custom/desk", { body });
 }

@@ -100,7 +100,8 @@ for (const provider of ["openai", "anthropic"] as const) {
         expectServed(passed);
         const failed = await askKind(overloaded, overloaded, overloaded, overloaded);
         expect([failed.status, failed.error?.code]).to.deep.equal([502, "provider_failed"]);
-        expect(failed.error?.details).to.deep.equal({ status: 529, code: "overloaded_error" });
+        const provider = "The fake provider was told to fail.";
+        expect(failed.error?.details).to.deep.equal({ status: 529, code: "overloaded_error", provider });
         expect(fake.requests).to.have.length(3);
         expectServed(failed);
         await heal();

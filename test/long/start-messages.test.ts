@@ -68,7 +68,10 @@ describe("a start that fails", function () {
       STORE_COMPLETION_CONTENT: ["yes", "must be true or false"],
       ADMIN_TOKEN: ["short", "must have at least 12 characters"],
       MONGODB_URL: ["localhost:27017", "must be a connection string, as mongodb://127.0.0.1:27017"],
-      REDIS_URL: ["localhost", "must be a URL, as redis://127.0.0.1:6379, or the path of a socket"],
+      REDIS_URL: [
+        "localhost",
+        "must be a URL, as redis://127.0.0.1:6379 or redis+sentinel://host-a,host-b/primary, or the path of a socket",
+      ],
     };
     const lines = settingsRejection(Object.fromEntries(Object.entries(wrong).map(([name, [value]]) => [name, value])));
     expect(lines).to.have.members(Object.entries(wrong).map(([name, [, words]]) => `  ${name}: ${words}`));

@@ -106,9 +106,8 @@ export async function reserveJob(
   const { platform, caller, reservation } = input;
   if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
   const job = await platform.jobs.find(caller.tenantId, reservation.jobId);
-  if (job !== null) return wasRejected(job) ? { jobId: newId("job") } : { job };
-  const isFree = !(await platform.jobs.isTaken(reservation.jobId)); // a refused job keeps its id, and is no tenant's
-  return { jobId: isFree ? reservation.jobId : newId("job") };
+  if (job === null) return { jobId: reservation.jobId };
+  return wasRejected(job) ? { jobId: newId("job") } : { job };
 }
 
 /**

@@ -65,8 +65,6 @@ export function makeJobs(deps: {
     get: (tenantId: string, jobId: string) => readJob(read, tenantId, jobId),
     /** As `get`, with null for a job that is not there. */
     find: store.find,
-    /** Whether a job has this id, also one that was refused and is no tenant's. */
-    isTaken: async (jobId: string) => (await store.findById(jobId)) !== null,
     /** The tenant's jobs, newest first. */
     list: store.list,
     /** In which state each of these jobs of a tenant is; those that are not there are left out. */

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { toErrorView } from "../errors.ts";
 import { jittered } from "../jitter.ts";
 import type { JobRecord } from "../store/job-record.ts";
-import type { JobStore } from "../store/job-store.ts";
+import { type JobStore, NO_TENANT } from "../store/job-store.ts";
 import { endedNow } from "./claim.ts";
 
 /** Waits between two attempts to write a rejection, in ms: doubles from the first to the last, with jitter. */
@@ -15,12 +15,11 @@ const MAX_WAITING = 10_000;
 
 /** How long the store keeps a refused job, in ms: longer than any write of it can be under way. No tenant finds it. */
 const KEEP_REJECTED_MS = 86_400_000;
-const NO_TENANT = "";
 
 export type Rejections = ReturnType<typeof makeRejections>;
 
 /**
- * Takes refused jobs back: they are never run, and their tenant does not see them. Their ids stay taken for a day, since a store
+ * Takes refused jobs back: they are never run, and their tenant does not see them. Their records stay for a day, since a store
  * that did not answer may have taken the record, or take it when it is back; so this is tried until the store has the last word.
  */
 export function makeRejections(store: Pick<JobStore, "reject">, onError: (error: unknown) => void) {

@@ -62,7 +62,7 @@ export function newRecord(
 }
 
 export type SubmitDeps = {
-  store: Pick<JobStore, "insert">;
+  store: Pick<JobStore, "insert" | "replaceRefused">;
   queues: Pick<QueueClient, "add">;
   rejections: Pick<Rejections, "reject" | "rejectLater">;
   countBefore(tenantId: string, queue: string): number;
@@ -91,10 +91,10 @@ export async function submitJob(
     ...defined({ trace: currentTrace() }),
   };
   try {
-    await deps.store.insert(record);
+    await deps.store.insert(record).catch(async (error: unknown) => {
+      if (!isDuplicateKey(error) || !(await deps.store.replaceRefused(record))) throw error;
+    });
   } catch (error) {
-    // The id of a call that is repeated while its first attempt is being refused: the next attempt gets another.
-    if (isDuplicateKey(error)) throw unavailable("The store", error);
     if (isStoreUnavailable(error)) deps.rejections.rejectLater(record, unavailable("The store"));
     throw error;
   }

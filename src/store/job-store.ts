@@ -70,6 +70,9 @@ const IDS_A_QUERY = 1_000;
 
 export type JobStore = ReturnType<typeof makeJobStore>;
 
+/** Of a refused job, which no tenant finds. */
+export const NO_TENANT = "";
+
 export function makeJobStore(db: Db) {
   const jobs = db.collection<JobRecord>(jobCollection.name);
   const { get } = makeRecords(jobs);
@@ -122,14 +125,19 @@ export function makeJobStore(db: Db) {
      * `from`, or of none; false when there is another: then it was accepted after all.
      */
     async reject({ _id, checkAt: _checkAt, ...refused }: JobRecord, from: JobState): Promise<boolean> {
+      const { createdAt } = refused; // another one is a later attempt at the same call, which may have been accepted
       try {
-        await jobs.replaceOne({ _id, status: from }, refused, { upsert: true });
+        await jobs.replaceOne({ _id, status: from, createdAt }, refused, { upsert: true });
         return true;
       } catch (error) {
         if (!isDuplicateKey(error)) throw error;
         const there = await jobs.findOne({ _id });
         return there?.status === "failed" && there.attempts === 0; // else a worker has it, or had it
       }
+    },
+    /** Puts a job in the place of a refused one of its id: the same call, tried again. False when no refused one has the id. */
+    async replaceRefused({ _id, ...record }: JobRecord): Promise<boolean> {
+      return (await jobs.replaceOne({ _id, tenantId: NO_TENANT }, record)).matchedCount === 1;
     },
     /** Takes a job whose time has come: one that waits, or one whose lease has ended. */
     take(jobId: string, now: Date, update: UpdateFilter<JobRecord>) {

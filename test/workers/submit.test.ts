@@ -8,7 +8,7 @@ import type { Enqueued } from "../../src/jobs/queue-client.ts";
 import { queues } from "../../src/jobs/queues.ts";
 import { type Submission, type SubmitDeps, submitJob } from "../../src/jobs/submit.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
-import { type JobStore, makeJobStore } from "../../src/store/job-store.ts";
+import { type JobStore, makeJobStore, NO_TENANT } from "../../src/store/job-store.ts";
 import { switchTracing } from "../../src/tracing.ts";
 import { useStore } from "../support/use-store.ts";
 
@@ -104,7 +104,7 @@ describe("the submission of a job", () => {
 
   it("is refused later when the store did not answer, because it may have the record", async () => {
     const down = new MongoNetworkError("cut");
-    const { error, refused, enqueued } = await submit({}, { store: { insert: () => Promise.reject(down) } });
+    const { error, refused, enqueued } = await submit({}, { store: { ...store, insert: () => Promise.reject(down) } });
     expect([error, enqueued]).to.deep.equal([down, []]);
     expect(refused).to.have.lengthOf(1);
     expect(refused[0]).to.have.nested.include({ "record.status": "queued", "error.code": "unavailable" });
@@ -115,6 +115,14 @@ describe("the submission of a job", () => {
     const { error, refused, enqueued } = await submit({ jobId });
     expect(error).to.include({ code: 11_000 });
     expect([refused, enqueued]).to.deep.equal([[], []]);
+  });
+
+  it("takes the place of a refused job with the same id: its call was tried again", async () => {
+    const refused = recordOf(await submit());
+    const { checkAt: _checkAt, ...record } = refused;
+    expect(await store.reject({ ...record, status: "failed", tenantId: NO_TENANT }, "queued")).to.equal(true);
+    const again = recordOf(await submit({ jobId: refused._id }));
+    expect(await store.find(again.tenantId, again._id)).to.deep.equal(again);
   });
 
   it("fails when the queue did not accept it, unless a worker has it", async () => {

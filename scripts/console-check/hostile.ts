@@ -35,7 +35,7 @@ export type Planted = { places: string[]; widgetKey: string };
  */
 export async function plantHostileTexts(call: ApiClient, provider: FakeProvider): Promise<Planted> {
   const models = [{ id: model, type: "chat", contextWindow: 100_000, inputUsdPerMTok: 2, outputUsdPerMTok: 6 }];
-  const settings = { baseUrl: provider.url, key: "none", wire: "openai-chat", models };
+  const settings = { baseUrl: provider.url, key: "needs-none", wire: "openai-chat", models };
   await call("PUT", "/ai/providers/custom/desk", { body: settings });
   provider.setDefault({ pieces: [markdown("answer")] });
   const used = `desk/${model}`;

@@ -114,7 +114,8 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
     };
     const { call, result } = await askModel(deps, share, asked, () => toEmbedder(share.target, request));
     const usage = result.usage && { inputTokens: result.usage.inputTokens, outputTokens: 0 };
-    const estimate = () => ({ inputTokens: inputTokens(), outputTokens: 0 });
+    // An embedding has no output, so that a usage without any is no reason to count the texts.
+    const estimate = () => ({ inputTokens: usage?.inputTokens || inputTokens(), outputTokens: 0 });
     const settlement = call.settle({ usage, estimate });
     return {
       embeddings: result.embeddings,

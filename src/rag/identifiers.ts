@@ -8,10 +8,12 @@ const MAX_PART = 12; // characters
 /** Longest letters of an identifier that a blank may part from its number, in a query. */
 const MAX_LETTERS = 8;
 
-/** A run of letters, or a number with what stands between its digits. */
-const part = /\p{L}+|\d+(?:[.,]\d+){0,4}/gu;
+const letters = /\p{L}+/uy;
+const number = /\d+(?:[.,]\d+){0,4}/y;
 /** What may stand between two parts: a blank, one sign, a degree, or nothing. */
 const between = /^(?:[ \u00a0\u202f]?\u00b0?|[-\u2013/._:])$/u;
+const MAX_GAP = 2;
+const sign = /^[-\u2013/._:]$/;
 const blank = /[ \u00a0\u202f]/;
 /** Units that are written in small letters; those with a capital, as kW, are recognised by it. */
 const units = new Set(
@@ -23,6 +25,7 @@ const units = new Set(
 const places =
   /^(?:figures?|fig|tables?|tab|sections?|sec|chapters?|chap|pages?|steps?|equations?|eqs?|notes?|parts?|no|nr|vol)$/i;
 
+/** A run of letters, or a number with the points and commas between its digits. */
 type Part = { text: string; isNumber: boolean /** What stands before it, after the part before. */; gap: string };
 
 /**
@@ -33,38 +36,92 @@ type Part = { text: string; isNumber: boolean /** What stands before it, after t
  * all short words do: what stands in no text finds nothing.
  */
 export function identifierKeys(text: string, { isQuery = false } = {}): string[] {
-  const parts = partsOf(text.replaceAll("\u00d7", "x"));
   const keys = new Set<string>();
-  for (let from = 0; from < parts.length && keys.size < MAX_KEYS; from += 1) {
-    for (let count = 2; count <= MAX_PARTS; count += 1) {
-      const run = parts.slice(from, from + count);
-      const last = run.at(-1);
-      const before = run.at(-2);
-      if (run.length < count || !last || !before || !areJoined(before, last, isQuery)) break;
-      if (!isIdentifier(run)) continue;
-      // A word without anything between its parts is found as it is.
-      if (run.slice(1).every(({ gap }) => gap === "") && !run.some(({ text }) => /[.,]/.test(text))) continue;
-      for (const key of spellings(run)) keys.add(key);
+  for (const chain of chainsOf(text.replaceAll("\u00d7", "x"), isQuery)) {
+    if (isOneWord(chain)) continue;
+    for (let from = 0; from < chain.length - 1 && keys.size < MAX_KEYS; from += 1) {
+      for (let to = from + 2; to <= Math.min(chain.length, from + MAX_PARTS); to += 1) {
+        const run = chain.slice(from, to);
+        if (isIdentifier(run) && !isOneWord(run)) for (const key of spellings(run)) keys.add(key);
+      }
     }
+    if (keys.size >= MAX_KEYS) break;
   }
   return [...keys];
 }
 
-function partsOf(text: string): Part[] {
-  let end = 0;
-  return Array.from(text.matchAll(part), ({ 0: found, index }) => {
-    const gap = text.slice(end, index);
-    end = index + found.length;
-    return { text: found, isNumber: /^\d/.test(found), gap };
-  });
+/** The parts that belong together, two or more at a time. Most of a text are words with a blank between them: they end here. */
+function chainsOf(text: string, isQuery: boolean): Part[][] {
+  const chains: Part[][] = [];
+  let chain: Part[] = [];
+  let before: Span | undefined;
+  for (let at = 0; at < text.length; at += 1) {
+    const isNumber = isDigit(text.charCodeAt(at));
+    const end = isNumber ? endOfNumber(text, at) : endOfLetters(text, at);
+    if (end === at) continue;
+    const span = { start: at, end, isNumber };
+    if (before && areNear(before, span, text)) {
+      if (chain.length === 0) chain.push(toPart(text, before, before.start));
+      const part = toPart(text, span, before.end);
+      const last = chain.at(-1);
+      if (last && areJoined(last, part, isQuery)) chain.push(part);
+      else {
+        if (chain.length > 1) chains.push(chain);
+        chain = [part];
+      }
+    } else {
+      if (chain.length > 1) chains.push(chain);
+      if (chain.length > 0) chain = [];
+    }
+    before = span;
+    at = end - 1;
+  }
+  if (chain.length > 1) chains.push(chain);
+  return chains;
+}
+
+type Span = { start: number; end: number; isNumber: boolean };
+
+const toPart = (text: string, { start, end, isNumber }: Span, gapStart: number): Part => ({
+  text: text.slice(start, end),
+  isNumber,
+  gap: text.slice(gapStart, start),
+});
+
+/** Whether two spans may belong together, as far as their places say. */
+const areNear = (before: Span, span: Span, text: string) =>
+  span.start - before.end <= MAX_GAP &&
+  before.end - before.start <= MAX_PART &&
+  span.end - span.start <= MAX_PART &&
+  (before.isNumber || span.isNumber || (span.start - before.end === 1 && text[before.end] !== " "));
+
+const isDigit = (code: number) => code >= 48 && code <= 57;
+const isAsciiLetter = (code: number) => (code >= 97 && code <= 122) || (code >= 65 && code <= 90);
+
+/** Where the letters at a place end. Every chunk is read so: a comparison of numbers takes a tenth of a regular expression. */
+function endOfLetters(text: string, from: number): number {
+  let at = from;
+  while (isAsciiLetter(text.charCodeAt(at))) at += 1;
+  return text.charCodeAt(at) > 127 ? endOf(letters, text, at) : at;
+}
+
+function endOfNumber(text: string, from: number): number {
+  let at = from;
+  while (isDigit(text.charCodeAt(at))) at += 1;
+  return text[at] === "." || text[at] === "," ? endOf(number, text, from) : at;
+}
+
+function endOf(sticky: RegExp, text: string, from: number): number {
+  sticky.lastIndex = from;
+  return sticky.test(text) ? sticky.lastIndex : from;
 }
 
 /** Whether a part belongs to the identifier that the part before it is of. */
 function areJoined(before: Part, { text, isNumber, gap }: Part, isQuery: boolean): boolean {
-  if (!between.test(gap) || before.text.length > MAX_PART || text.length > MAX_PART) return false;
-  if (!before.isNumber && !isNumber)
-    return /^[-\u2013/._:]$/.test(gap) && (isQuery || (isCode(before.text) && isCode(text)));
-  if (!blank.test(gap)) return true;
+  if (!before.isNumber && !isNumber) return sign.test(gap) && (isQuery || (isCode(before.text) && isCode(text)));
+  if (gap === "") return true;
+  if (gap !== " " && !blank.test(gap)) return between.test(gap);
+  if (gap !== " " && !between.test(gap)) return false;
   if (isNumber && before.isNumber) return false;
   const letters = isNumber ? before.text : text;
   if (letters === "x") return true; // as in M8 x 20
@@ -76,6 +133,11 @@ function areJoined(before: Part, { text, isNumber, gap }: Part, isQuery: boolean
 /** Letters as in DN, RS or kW: a capital that is not just the first letter of a word, or one letter. */
 const isCode = (letters: string) => /^\p{Lu}{1,6}$/u.test(letters) || /^\p{Ll}{1,2}\p{Lu}/u.test(letters);
 const isName = (letters: string) => /^\p{Lu}\p{L}*$/u.test(letters) && !places.test(letters);
+
+/** A word without anything between its parts is found as it is. */
+const isOneWord = ([first, ...rest]: readonly Part[]) =>
+  first !== undefined && !hasPoint(first) && rest.every((part) => part.gap === "" && !hasPoint(part));
+const hasPoint = ({ text, isNumber }: Part) => isNumber && /[.,]/.test(text);
 
 /** Letters and digits together, or digits that are as many as those of a part's number. */
 function isIdentifier(run: readonly Part[]): boolean {

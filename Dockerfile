@@ -36,6 +36,6 @@ CMD ["node", "--import=./scripts/start/stripped-types.mjs", "--max-semi-space-si
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Switchyard" \
       org.opencontainers.image.description="A multi-tenant AI platform that turns AI work into jobs" \
-      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.licenses="LicenseRef-proprietary"

@@ -75,7 +75,7 @@ describe("the operator", () => {
   it("sees the workers that are alive, and the parts with queues, versions and disk", async () => {
     const list = () => operator.get("/operator/workers");
     const worker = await pollUntil(async () => (await list()).at("data[0]"));
-    expect(worker).to.include({ pid: process.pid, node: process.version, version: "0.1.0" });
+    expect(worker).to.include({ pid: process.pid, node: process.version, version: "0.2.0" });
     expect(valueAt(worker, "queues")).to.deep.include({ queue: "agent-runs", concurrency: 16 });
     const { producer, prefix } = test.platform.redis;
     await producer.zadd(`${prefix}:workers`, Date.now(), "gone"); // as one whose report has ended
@@ -91,7 +91,7 @@ describe("the operator", () => {
     expect((await list()).at("total"), "after its end").to.equal(1);
     const parts = await operator.get("/operator/parts");
     expect(parts.body).to.include({ status: "ready" });
-    expect(parts.at("versions")).to.deep.include({ switchyard: "0.1.0", node: process.version });
+    expect(parts.at("versions")).to.deep.include({ switchyard: "0.2.0", node: process.version });
     expect(parts.at("versions.data")).to.be.a("number");
     expect(parts.at("disk.totalBytes")).to.be.above(1e6);
     const queues = parts.at("queues") as { queue: string; workers: number }[];

@@ -3,7 +3,7 @@ import { cpus } from "node:os";
 import { Command } from "commander";
 import { type Measured, meetsMust, toTable } from "./goals.ts";
 
-type Options = { write?: boolean; chunks?: number; parts?: string };
+type Options = { write?: boolean; chunks?: number };
 type Bench = (options: Options) => Promise<Measured[]>;
 
 /** Every bench by the name that it is asked for with; loaded on demand, since each starts processes of its own. */
@@ -26,16 +26,10 @@ const benches: Record<string, Bench> = {
   fairness: async () => (await import("./fairness.ts")).fairnessBench(),
   scaling: async () => (await import("./scaling.ts")).scalingBench(),
   guards: async () => (await import("./guards.ts")).guardsBench(),
-  capacity: async ({ write = false, parts }) => {
-    const { capacityBench, capacityParts } = await import("./capacity.ts");
-    const asked = parts === undefined ? capacityParts : capacityParts.filter((part) => parts.split(",").includes(part));
-    await capacityBench({ isWritten: write, asked });
-    return []; // it has a page of its own
-  },
 };
 
 /** Takes long, or much memory: it runs when it is named alone. */
-const onRequest: ReadonlySet<string> = new Set(["query-million", "capacity"]);
+const onRequest: ReadonlySet<string> = new Set(["query-million"]);
 const usual = Object.keys(benches).filter((name) => !onRequest.has(name));
 
 /** The rows of a table, by what they measure. */
@@ -68,7 +62,6 @@ const program = new Command("bench")
     `which of ${Object.keys(benches).join(", ")}; all but ${[...onRequest].join(", ")} when none is named`,
   )
   .option("--write", "put the lines into the table of docs/performance.md")
-  .option("--parts <names>", "of capacity: demands, checks; none makes its tables of what was measured before")
   .option("--chunks <count>", "how many chunks query-million writes", Number)
   .action(async (names: string[], options: Options) => {
     const lines: Measured[] = [];
@@ -77,7 +70,7 @@ const program = new Command("bench")
       if (!bench) throw new Error(`There is no bench ${name}; there are ${Object.keys(benches).join(", ")}.`);
       console.log(`\n${name} …`);
       const measured = await bench(options);
-      if (measured.length > 0) console.log(toTable(measured));
+      console.log(toTable(measured));
       lines.push(...measured);
     }
     if (options.write && lines.length > 0) await writeTable(lines, names.length === 0);

@@ -90,7 +90,6 @@ function toLines(results: Record<"json" | "busier" | "busiest" | "first" | "rate
     isMoreBetter: false,
     unit: "×",
   });
-  // peer's figures of performance.md: the added p50 of Portkey is 1/0.24 of the bare proxy's, so 0.6 of it is 2.5 proxies
   return [
     addedLine("chat JSON, added p50 at 200/s", results.json, "p50", { must: 2.5, aim: 1.5 }),
     addedLine("chat JSON, added p99 at 200/s", results.json, "p99", { must: 4, aim: 2 }),

@@ -1,6 +1,5 @@
 import { type ChildProcess, execFileSync, fork } from "node:child_process";
 import { once } from "node:events";
-import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 
 export type Child = {
@@ -68,13 +67,12 @@ function receiveFrom(child: ChildProcess, script: string, type: string): Promise
 /** A thread that ends while `taskset` goes through them makes it fail. */
 const PIN_ATTEMPTS = 5;
 
-/** Keeps all threads of a process on one core, so that the generator does not take time from what it measures; or lets them go. */
-export function pin(pid: number | undefined, core: number | "any"): void {
+/** Keeps all threads of a process on one core, so that the generator does not take time from what it measures. */
+function pin(pid: number | undefined, core: number): void {
   if (pid === undefined) return;
-  const list = core === "any" ? `0-${cpus().length - 1}` : String(core);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      execFileSync("taskset", ["-a", "-p", "-c", list, String(pid)], { stdio: "ignore" });
+      execFileSync("taskset", ["-a", "-p", "-c", String(core), String(pid)], { stdio: "ignore" });
       return;
     } catch (error) {
       if (attempt === PIN_ATTEMPTS) throw error;

@@ -4,7 +4,6 @@ import type { Measured } from "./goals.ts";
 import { runConcurrently, seededRandom } from "./measure.ts";
 import { openStack, type Stack } from "./stack.ts";
 
-const data = new URL("../../../shared/data/ir/", import.meta.url);
 const manuals = new URL("../../docs/", import.meta.url);
 /** Judged collections, and the nDCG@10 of hybrid that each is to reach. */
 const collections = { cranfield: 0.57, med: 0.775 } as const;
@@ -33,15 +32,16 @@ type Text = { id: string; title: string; text: string };
  * Quality of retrieval with the offline embedding on judged collections: every document through the queue, every query in
  * every mode, chunk hits folded to documents, beside a plain BM25 of whole documents. Each collection has a stack of its own,
  * so that the words of one do not weigh in the other, and a second one in which others were loaded and deleted before.
+ * `data` is a folder with `bm25-baseline.json` and, for each collection, `docs.jsonl`, `queries.jsonl` and `qrels.tsv`.
  */
-export async function retrievalBench(): Promise<Measured[]> {
+export async function retrievalBench(data: URL): Promise<Measured[]> {
   const baseline = JSON.parse(await readFile(new URL("bm25-baseline.json", data), "utf8")) as Record<string, Quality>;
   const lines: Measured[] = [];
   for (const name of Object.keys(collections) as Name[]) {
     const bm25 = baseline[name];
     if (!bm25) throw new Error(`bm25-baseline.json lacks ${name}`);
     for (const history of histories) {
-      const found = await measureCollection(name, history);
+      const found = await measureCollection(data, { name, history });
       printTable(`${name}, ${history}`, { "plain BM25": bm25, ...found });
       lines.push(...toLines(`${name}${history === "fresh" ? "" : `, ${history}`}`, collections[name], { bm25, found }));
     }
@@ -66,14 +66,17 @@ function toLines(where: string, goal: number, { bm25, found }: { bm25: Quality; 
   ];
 }
 
-async function measureCollection(name: Name, history: (typeof histories)[number]): Promise<Found> {
+async function measureCollection(
+  data: URL,
+  { name, history }: { name: Name; history: (typeof histories)[number] },
+): Promise<Found> {
   const stack = await openStack({ workers: 1, env: patient });
   try {
     if (history === "after others") {
-      for (const texts of await readOthers(name)) await removeAll(stack, await ingestAll(stack, texts));
+      for (const texts of await readOthers(data, name)) await removeAll(stack, await ingestAll(stack, texts));
     }
-    const documentOf = await ingestAll(stack, await readTexts(name));
-    const judged = await readJudged(name);
+    const documentOf = await ingestAll(stack, await readTexts(data, name));
+    const judged = await readJudged(data, name);
     const of = async (mode: string) => average(await rankAll(stack, judged, { mode, documentOf }), judged);
     return { lexical: await of("lexical"), vector: await of("vector"), hybrid: await of("hybrid") };
   } finally {
@@ -81,11 +84,11 @@ async function measureCollection(name: Name, history: (typeof histories)[number]
   }
 }
 
-const readTexts = async (name: Name) =>
-  (await readLines(name, "docs.jsonl")).map((line): Text => JSON.parse(line) as Text);
+const readTexts = async (data: URL, name: Name) =>
+  (await readLines(data, `${name}/docs.jsonl`)).map((line): Text => JSON.parse(line) as Text);
 
 /** Three sets that have nothing to do with a collection: the other ones, this product's manuals, and texts without a sense. */
-async function readOthers(name: Name): Promise<Text[][]> {
+async function readOthers(data: URL, name: Name): Promise<Text[][]> {
   const others = (Object.keys(collections) as Name[]).filter((other) => other !== name);
   const pages = (await readdir(manuals)).filter((file) => file.endsWith(".md"));
   const sections = pages.map(async (file) => (await readFile(new URL(file, manuals), "utf8")).split(/^(?=## )/m));
@@ -98,7 +101,7 @@ async function readOthers(name: Name): Promise<Text[][]> {
   const madeUp = Array.from({ length: MADE_UP.texts }, () => Array.from({ length: MADE_UP.words }, word).join(" "));
   const toTexts = (texts: readonly string[]) => texts.map((text, at) => ({ id: String(at), title: "", text }));
   return [
-    ...(await Promise.all(others.map(readTexts))),
+    ...(await Promise.all(others.map((other) => readTexts(data, other)))),
     toTexts((await Promise.all(sections)).flat()),
     toTexts(madeUp),
   ];
@@ -149,12 +152,12 @@ async function removeAll(stack: Stack, documentOf: ReadonlyMap<string, string>):
   await runConcurrently(ids.length, CALLS_AT_ONCE, (index) => call(stack, "DELETE", `/rag/documents/${ids[index]}`));
 }
 
-async function readJudged(name: string): Promise<Judged> {
-  const queries = (await readLines(name, "queries.jsonl")).map(
+async function readJudged(data: URL, name: Name): Promise<Judged> {
+  const queries = (await readLines(data, `${name}/queries.jsonl`)).map(
     (line) => JSON.parse(line) as { id: string; text: string },
   );
   const gains = new Map<string, Map<string, number>>();
-  for (const line of (await readLines(name, "qrels.tsv")).slice(1)) {
+  for (const line of (await readLines(data, `${name}/qrels.tsv`)).slice(1)) {
     const [query = "", document = "", gain = "0"] = line.split("\t");
     const ofQuery = gains.get(query) ?? new Map<string, number>();
     gains.set(query, ofQuery.set(document, Number(gain)));
@@ -162,8 +165,8 @@ async function readJudged(name: string): Promise<Judged> {
   return { queries, gains };
 }
 
-async function readLines(name: string, file: string): Promise<string[]> {
-  return (await readFile(new URL(`${name}/${file}`, data), "utf8")).split("\n").filter((line) => line.length > 0);
+async function readLines(data: URL, file: string): Promise<string[]> {
+  return (await readFile(new URL(file, data), "utf8")).split("\n").filter((line) => line.length > 0);
 }
 
 /** For each query the collection's documents in the order of their best chunk. */

@@ -28,19 +28,7 @@ export type Stack = {
  * all that costs time left on (authentication, limits, ledger, logs at their usual level). The API and the workers are the
  * product's own, with the bench's no-op job added.
  */
-export function openStack(
-  options: {
-    workers?: number;
-    env?: Record<string, string>;
-    apiCore?: number;
-    /** Node's flags, in every process. */
-    flags?: readonly string[];
-    /** In the place of those that the product gives its API. */
-    apiFlags?: readonly string[];
-    apiArgs?: string[];
-    workerArgs?: string[];
-  } = {},
-) {
+export function openStack(options: { workers?: number; env?: Record<string, string>; apiCore?: number } = {}) {
   return withDisposables<Stack>(async (disposables) => {
     const dataDir = await mkdtemp(join(tmpdir(), "switchyard-bench-"));
     disposables.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
@@ -63,18 +51,13 @@ export function openStack(
     const pinned = options.apiCore === undefined ? {} : { core: options.apiCore };
     const api = await startChild("./children/api.ts", {
       env,
-      flags: [...(options.apiFlags ?? apiFlags), ...(options.flags ?? [])],
-      args: options.apiArgs ?? [],
+      flags: apiFlags,
       ...pinned,
     });
     disposables.add(() => api.stop());
     const workers: Child[] = [];
     for (let index = 0; index < (options.workers ?? 0); index += 1) {
-      const worker = await startChild("./children/worker.ts", {
-        env,
-        flags: [...workerFlags, ...(options.flags ?? [])],
-        args: options.workerArgs ?? [],
-      });
+      const worker = await startChild("./children/worker.ts", { env, flags: workerFlags });
       disposables.add(() => worker.stop());
       workers.push(worker);
     }

@@ -72,7 +72,7 @@ describe("guards of the regulated profiles", () => {
     expect(inspect("DOB 04/07/1981, MRN 448211", guardsOf("financial"))).to.deep.equal([]);
   });
 
-  // `npm run bench -- guards` holds a megabyte to 200 ms, on a quiet machine; what is not linear takes ten times as long and more.
+  // A megabyte takes 200 ms on a quiet machine; what is not linear takes ten times as long and more.
   for (const [name, seeds] of Object.entries({ "hostile text": hostileTexts, "row of odd forms": hostileForms })) {
     it(`reads any ${name} in linear time`, () => {
       for (const seed of seeds) {

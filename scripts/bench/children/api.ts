@@ -8,8 +8,6 @@ import { openApi } from "../../../api/server.ts";
 import { jobViewSchema } from "../../../src/jobs/job-view.ts";
 import { runProcess } from "../../../src/run-process.ts";
 import { noopQueue } from "./noop.ts";
-import { answerUsage } from "./usage.ts";
-import { answerWorkUsage } from "./work-usage.ts";
 
 /** More jobs than a bench submits. */
 const MOST_OPEN = 1_000_000;
@@ -42,16 +40,18 @@ const floorRoute = benchRoutes.post("/bench/floor", {
   handler: () => ({ status: 200, body: { results: [] } }),
 });
 
-/** The product's API, with the bench's two routes added; reports over IPC how many jobs are still open, and how late its event loop was since the last question (p99 and longest, in ms). With the argument `first-come` jobs are taken in the order in which they came, with `compile-late` V8 compiles as late as by default, with `count-work` it counts what it sends to the store and to Redis. */
+/**
+ * The product's API, with the bench's two routes added; reports over IPC how many jobs are still open, and how late its event
+ * loop was since the last question (p99, in ms).
+ */
 async function openBenchApi() {
   const routes: AnyRoute[] = [...allRoutes, noopRoute, floorRoute];
   const api = await openApi({ routes, queues: [noopQueue] });
-  if (process.argv.includes("first-come")) takeJobsAsTheyCome(api.platform);
   const loopDelay = monitorEventLoopDelay({ resolution: 10 });
   loopDelay.enable();
   process.on("message", async (message: { type: string }) => {
     if (message.type === "loop-delay") {
-      process.send?.({ type: "answer", p99Ms: loopDelay.percentile(99) / 1e6, maxMs: loopDelay.max / 1e6 });
+      process.send?.({ type: "answer", p99Ms: loopDelay.percentile(99) / 1e6 });
       loopDelay.reset();
     }
     if (message.type !== "open-jobs") return;
@@ -62,18 +62,10 @@ async function openBenchApi() {
 
 type BenchPlatform = Awaited<ReturnType<typeof openApi>>["platform"];
 
-/** Gives every job the same priority, so that a queue is what it would be without fairness between tenants. */
-function takeJobsAsTheyCome({ queues }: BenchPlatform): void {
-  const { add } = queues;
-  queues.add = (queue, job) => add(queue, { ...job, priority: 1 });
-}
-
 async function countOpenJobs({ store, tenancy }: BenchPlatform): Promise<number> {
   const tenantId = await tenancy.ensureTenant("default");
   return store.jobs.countOpen(tenantId, MOST_OPEN);
 }
 
-answerUsage();
-if (process.argv.includes("count-work")) answerWorkUsage();
 await runProcess(openBenchApi);
-if (!process.argv.includes("compile-late")) compileSoon();
+compileSoon();

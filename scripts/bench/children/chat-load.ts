@@ -1,6 +1,5 @@
 import { Agent, request } from "undici";
 import { percentile, runConcurrently, runOpenLoop } from "../measure.ts";
-import { prompt } from "../prompt.ts";
 
 /** Chats to send: at Poisson times of a seed, or `total` of them with `atOnce` in flight. */
 export type ChatLoad = {
@@ -14,6 +13,8 @@ export type ChatLoad = {
 export type ChatLoadResult = { p50: number; p99: number; perSecond: number };
 
 const dispatcher = new Agent({ connections: 256 });
+/** What is asked: 300 characters. */
+const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
 
 /** One chat; the time to the whole answer, or to the first bytes of a stream, in ms. */
 async function callOnce({ url, headers, isStream }: ChatLoad): Promise<number> {

@@ -16,12 +16,6 @@ const chunk = (delta: object, finish: string | null) =>
 const word = chunk({ content: "word " }, null);
 const ending = `${chunk({}, "stop")}data: ${JSON.stringify({ id: "chatcmpl-bench", object: "chat.completion.chunk", created: 0, model: "bench", choices: [], usage: { prompt_tokens: 60, completion_tokens: tokens, total_tokens: 60 + tokens } })}\n\ndata: [DONE]\n\n`;
 
-/** A prompt with this gets all of its words at once, so that it is the gateway's speed that counts. */
-const withoutPause = "without a pause";
-const burst = 512;
-/** A prompt with this gets a word four times a second, so that it is held streams that count. */
-const slowly = "slowly";
-
 const server = createServer((request, response) => {
   let body = "";
   request.setEncoding("utf8");
@@ -35,22 +29,15 @@ const server = createServer((request, response) => {
       return;
     }
     response.writeHead(200, { "content-type": "text/event-stream" });
-    if (body.includes(withoutPause)) {
-      response.end(word.repeat(burst) + ending);
-      return;
-    }
     let sent = 0;
-    const timer = setInterval(
-      () => {
-        sent += 1;
-        if (sent < tokens) response.write(word);
-        else {
-          clearInterval(timer);
-          response.end(ending);
-        }
-      },
-      body.includes(slowly) ? 250 : 2,
-    );
+    const timer = setInterval(() => {
+      sent += 1;
+      if (sent < tokens) response.write(word);
+      else {
+        clearInterval(timer);
+        response.end(ending);
+      }
+    }, 2);
     response.on("close", () => clearInterval(timer));
   });
 });

@@ -28,7 +28,6 @@ export function keepReconciled(platform: Platform) {
     workflows.sweepApprovals,
     gateway.batches.sweep,
     gateway.fileBatches.sweep,
-    gateway.embeddingBatches.sweep,
     rag.collections.sweep,
     rag.sweepRefreshes,
     vectorStores.sweep,

@@ -13,12 +13,7 @@ import {
   queryOutcomeSchema,
   withOneSource,
 } from "../../src/rag/schemas.ts";
-import {
-  ragSettingsBodySchema,
-  ragSettingsSchema,
-  reindexFields,
-  reindexResultSchema,
-} from "../../src/rag/settings-schemas.ts";
+import { ragSettingsBodySchema, ragSettingsSchema, reindexResultSchema } from "../../src/rag/settings-schemas.ts";
 import { shownStates } from "../../src/store/document-state.ts";
 import { listOf, listQuery, totalHeader } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";
@@ -224,9 +219,8 @@ export const ragRoutes = [
     summary: "Move all documents to the present embedding model",
     description:
       "A job that embeds the documents of other models again, one after the other; queries find each by its former vectors until " +
-      "the new ones are complete. Where the model's provider makes embeddings in batches, that is at half the price and takes up " +
-      "to a day; `mode: now` does not wait for it. It can be cancelled and started again at any time; one runs at a time.",
-    body: named("ReindexRequest", z.object({ ...reindexFields, ...withCallback })),
+      "the new ones are complete. It can be cancelled and started again at any time; one runs at a time.",
+    body: jobRequest,
     isAsync: true,
     responses: {
       200: { description: "The documents are moved", body: named("ReindexResult", reindexResultSchema) },
@@ -234,10 +228,9 @@ export const ragRoutes = [
     },
     errors: ["wrong_state", "provider_not_configured", "quota_exceeded"],
     handler(input) {
-      const { body, caller, platform } = input;
-      const { mode } = body;
+      const { caller, platform } = input;
       return serveJob(input, {
-        accept: (job) => platform.rag.reindexing.accept({ caller, mode, ...job }),
+        accept: (job) => platform.rag.reindexing.accept({ caller, ...job }),
         defaultWaitMs: 0,
       });
     },

@@ -8,7 +8,6 @@ import type { Store } from "../store/store.ts";
 import type { ModelFallbacks } from "../store/tenant-store.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
-import { makeEmbeddingBatches } from "./batches/embeddings/embedding-batches.ts";
 import { makeFileBatches } from "./batches/file/file-batches.ts";
 import { makeBatches } from "./batches/provider/batches.ts";
 import { type CataloguedModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
@@ -42,16 +41,7 @@ type GatewayInput = {
   config: Config["gateway"];
   store: Pick<
     Store,
-    | "completions"
-    | "usage"
-    | "budgets"
-    | "tenants"
-    | "batches"
-    | "embeddingBatches"
-    | "files"
-    | "sources"
-    | "jobs"
-    | "checkWrites"
+    "completions" | "usage" | "budgets" | "tenants" | "batches" | "files" | "sources" | "jobs" | "checkWrites"
   >;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
@@ -87,14 +77,12 @@ export async function openGateway(input: GatewayInput) {
   };
   const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
   const chat = makeCompressedChat(makeCachedChat(deps, responses));
-  const { batches, fileBatches, embeddingBatches } = openBatches(deps, input);
+  const { batches, fileBatches } = openBatches(deps, input);
   return {
     /** Chats that wait for a batch. */
     batches,
     /** Files of chats and embeddings, as OpenAI's clients submit them, and batches of messages, as Anthropic's do. */
     fileBatches,
-    /** Texts that durable work has embedded by a provider's batches. */
-    embeddingBatches,
     ...chat,
     ...makeEmbeddings(deps),
     ...makeReranking(deps),
@@ -179,11 +167,5 @@ function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: Gateway
     ignoredBy: (tenantId, request) => ignoredBy(deps, tenantId, request),
     pollMs: batch.pollMs,
   });
-  const embeddingBatches = makeEmbeddingBatches({
-    gateway: deps,
-    store: store.embeddingBatches,
-    config: batch,
-    logger,
-  });
-  return { batches, fileBatches, embeddingBatches };
+  return { batches, fileBatches };
 }

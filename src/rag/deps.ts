@@ -14,14 +14,7 @@ export type RagDeps = {
   jobs: Pick<Jobs, "submit" | "get" | "find" | "cancel">;
   gateway: Pick<
     Gateway,
-    | "embed"
-    | "embeddingBatches"
-    | "complete"
-    | "rerank"
-    | "findJudge"
-    | "defaultEmbeddingModel"
-    | "checkEmbeddingModel"
-    | "isSemantic"
+    "embed" | "complete" | "rerank" | "findJudge" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic"
   >;
   embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;

@@ -14,9 +14,6 @@ type MoveContext = Pick<WorkContext, "tenantId" | "signal" | "share">;
 /** Where documents are moved to, and the key that the calls are counted to. */
 export type Move = { space: VectorSpace; keyId: string };
 
-/** A version of a document in another space, while it is written. */
-export type DocumentMove = NonNullable<Awaited<ReturnType<typeof beginMove>>>;
-
 /**
  * Embeds the chunks of a document again, as a version of its own, and switches queries to it by a compare-and-set; the vectors of
  * before serve until then. So a move may be cut at any point and repeated, and two may run at once. False when there is nothing
@@ -47,16 +44,15 @@ export async function moveDocument(
   return move.finish();
 }
 
-/** Begins to move a document, as far as it can be moved; with `version` only that one. Null when it cannot. */
-export async function beginMove(
+/** Begins to move a document, as far as it can be moved. Null when it cannot. */
+async function beginMove(
   deps: MoveDeps,
   { tenantId, signal, share }: MoveContext,
-  { documentId, space, version: expected }: { documentId: string; space: VectorSpace; version?: number },
+  { documentId, space }: { documentId: string; space: VectorSpace },
 ) {
   const { documents, chunks } = deps.store;
   const found = await findMovable(deps, tenantId, { documentId, space });
-  if (!found || found.version !== (expected ?? found.version)) return null;
-  const begun = await documents.beginMove(tenantId, found);
+  const begun = found && (await documents.beginMove(tenantId, found));
   if (!begun) return null;
   const { version, lastVersion } = begun;
   const remove = () => chunks.remove(tenantId, { documentId, version: lastVersion });
@@ -72,14 +68,13 @@ export async function beginMove(
     read: (from: number) => chunks.read(tenantId, { documentId, version }, { from, limit: EMBED_BATCH }),
     /** Whether vectors have the length of the space. */
     fits: (made: readonly Embedded[]) => made.every(({ embedding }) => embedding.length === space.dimensions),
-    /** Writes chunks with their vectors, one for each, hidden. True for the last ones: then all are there. */
-    async write(stored: readonly ChunkDocument[], made: readonly Embedded[]): Promise<boolean> {
+    /** Writes chunks with their vectors, one for each, hidden. */
+    async write(stored: readonly ChunkDocument[], made: readonly Embedded[]): Promise<void> {
       const renewed = stored.map(({ _id, tenantId: _, liveAt, ...chunk }, index) => {
         return { ...chunk, ...made[index], version: lastVersion, model: space.model, live: false };
       });
       await chunks.insert(tenantId, renewed as NewChunk[], share); // `made` has one for each
       written += stored.length;
-      return written === begun.chunks; // in the same turn: of writes at the same time one is the last
     },
     remove,
     /** Switches queries to the version. False, and the version is removed, when the document has changed. */
@@ -100,7 +95,7 @@ export async function beginMove(
 }
 
 /** A document that is in another space and not at work; null when it is not. */
-export async function findMovable(
+async function findMovable(
   deps: Pick<MoveDeps, "store" | "jobs">,
   tenantId: string,
   { documentId, space }: { documentId: string; space: VectorSpace },

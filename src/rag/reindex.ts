@@ -1,17 +1,15 @@
-import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { forEachConcurrent } from "../for-each-concurrent.ts";
 import { newId } from "../ids.ts";
 import { reindexQueue } from "../jobs/queues.ts";
 import { Rescheduled } from "../jobs/reschedule.ts";
 import { defineWork, recordsOf, submitWork, type Work, type WorkContext } from "../jobs/work.ts";
-import type { ReindexMode, ReindexRecord } from "../store/reindex-store.ts";
+import type { ReindexRecord } from "../store/reindex-store.ts";
 import { toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { RagDeps } from "./deps.ts";
 import { endsJob } from "./index-document.ts";
-import { moveDocument } from "./move-document.ts";
-import { moveByBatches } from "./reindex-batches.ts";
+import { type Move, moveDocument } from "./move-document.ts";
 import type { ReindexResult } from "./settings-schemas.ts";
 
 const DOCUMENTS_AT_ONCE = 4;
@@ -32,20 +30,17 @@ export function makeReindexWork(deps: RagDeps): Work {
     idField: "reindexId",
     run: (context) => reindex(deps, context),
     ...recordsOf(reindexes),
-    closeOrphan: ({ tenantId, _id }) => end(deps, tenantId, _id),
+    closeOrphan: ({ tenantId, _id }) => reindexes.finish(tenantId, _id),
   });
 }
 
-export type ReindexInput = { caller: Caller; jobId: string; isInteractive: boolean; mode: ReindexMode };
+export type ReindexInput = { caller: Caller; jobId: string; isInteractive: boolean };
 
 /**
  * Begins to move all documents of a tenant to the model that it has chosen.
  * @throws AppError `wrong_state` while it is being done; `provider_not_configured`, `budget_exhausted`, `unavailable`.
  */
-export async function acceptReindex(
-  deps: RagDeps & { work: Work },
-  { caller, jobId, isInteractive, mode }: ReindexInput,
-) {
+export async function acceptReindex(deps: RagDeps & { work: Work }, { caller, jobId, isInteractive }: ReindexInput) {
   const { tenantId, keyId, subject: startedBy } = caller;
   const chosen = await deps.embeddingModels.read(tenantId);
   const model = await deps.gateway.checkEmbeddingModel(tenantId, chosen, "embeddingModel");
@@ -57,7 +52,6 @@ export async function acceptReindex(
     jobId,
     keyId,
     model,
-    mode,
     moved: 0,
     isOpen: true,
     createdAt: now,
@@ -79,71 +73,44 @@ async function reindex(deps: RagDeps, context: WorkContext): Promise<ReindexResu
   const record = await reindexes.begin(tenantId, recordId);
   if (!record) return resultOfEarlier(await reindexes.get(tenantId, recordId));
   try {
-    const { model, keyId, moved, batched = 0 } = record;
+    const { model, keyId, moved } = record;
     const space = { model, dimensions: record.dimensions ?? (await probe(deps, context, record)) };
     const left = await countLeft(deps, tenantId, space);
-    const run = { space, keyId, until: performance.now() + TURN_MS, moved, batched, left };
-    await moveBatched(deps, context, { run, record });
+    const run = { space, keyId, until: performance.now() + TURN_MS, moved, left };
     for (let pass = 0; pass < MAX_PASSES; pass += 1) {
       run.left = await countLeft(deps, tenantId, space);
       const before = run.moved;
       if (run.left > 0) await moveAll(deps, context, run);
       if (run.moved === before) break;
     }
-    const result = { model, moved: run.moved, batched: run.batched, left: await countLeft(deps, tenantId, space) };
-    await end(deps, tenantId, recordId, result);
-    return toResult(result);
+    const result = { model, moved: run.moved, left: await countLeft(deps, tenantId, space) };
+    await reindexes.finish(tenantId, recordId, { left: result.left });
+    return result;
   } catch (error) {
     if (error instanceof Rescheduled || !endsJob(error, context)) throw error;
     if (!context.signal.aborted) await context.confirm();
-    await end(deps, tenantId, recordId);
+    await reindexes.finish(tenantId, recordId);
     throw error;
   }
-}
-
-/** Ends a move; the batches that are still at the provider are given up. `left`: when it has come to its end. */
-async function end({ gateway, store }: RagDeps, tenantId: string, recordId: string, { left }: { left?: number } = {}) {
-  await gateway.embeddingBatches.abandon(tenantId, recordId);
-  await store.reindexes.finish(tenantId, recordId, defined({ left }));
 }
 
 /** The result of a move that another attempt has brought to its end. @throws AppError `cancelled` where none has. */
 function resultOfEarlier(record: ReindexRecord | null): ReindexResult {
   if (record?.left === undefined) throw new AppError("cancelled", "The documents are not moved any more.");
-  const { model, moved, batched = 0, left } = record;
-  return toResult({ model, moved, batched, left });
+  const { model, moved, left } = record;
+  return { model, moved, left };
 }
 
-function toResult({ batched, ...result }: ReindexResult & { batched: number }): ReindexResult {
-  return batched === 0 ? result : { ...result, batched };
-}
-
-type Run = { space: VectorSpace; keyId: string; until: number; moved: number; batched: number; left: number };
-
-/** Moves what the provider's batches can, where that is asked for and the provider has some. @throws Rescheduled meanwhile. */
-async function moveBatched(
-  deps: RagDeps,
-  context: WorkContext,
-  { run, record: { mode, model } }: { run: Run; record: ReindexRecord },
-): Promise<void> {
-  const { tenantId } = context;
-  if (mode !== "batch" || !(await deps.gateway.embeddingBatches.isOffered(tenantId, model))) return;
-  await requirePresent(deps, tenantId, model);
-  const total = run.moved + run.left;
-  const { space, keyId } = run;
-  const onMoved = () => noteMoved(deps, context, { run, total, isBatched: true });
-  await moveByBatches(deps, context, { space, keyId, onMoved });
-}
+type Run = Move & { until: number; moved: number; left: number };
 
 /** Notes that a document was moved, of about `total`. */
 async function noteMoved(
   { store: { reindexes } }: RagDeps,
   { tenantId, recordId, progress }: WorkContext,
-  { run, total, isBatched = false }: { run: Run; total: number; isBatched?: boolean },
+  { run, total }: { run: Run; total: number },
 ): Promise<void> {
   run.moved += 1;
-  if (isBatched) run.batched += 1;
-  await reindexes.addMoved(tenantId, recordId, { isBatched });
+  await reindexes.addMoved(tenantId, recordId);
   await progress({ stage: "embedding", done: run.moved, total: Math.max(total, run.moved) });
 }
 

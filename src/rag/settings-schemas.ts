@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { idSchema } from "../ids.ts";
-import { reindexModes } from "../store/reindex-store.ts";
 
 /** The body of `PUT /rag/settings`. */
 export const ragSettingsBodySchema = z.strictObject({
@@ -26,20 +25,10 @@ export const ragSettingsSchema = z.object({
     )
     .describe("The models that embedded the documents that are there; a query searches up to 4 of them by meaning"),
   reindex: z
-    .object({ jobId: idSchema("job"), model: z.string(), mode: z.enum(reindexModes), moved: z.int() })
+    .object({ jobId: idSchema("job"), model: z.string(), moved: z.int() })
     .optional()
     .describe("The job that moves documents to a model, while there is one"),
 });
-
-/** What `POST /rag/reindex` may say. */
-export const reindexFields = {
-  mode: z
-    .enum(reindexModes)
-    .default("batch")
-    .describe(
-      "`batch`: through batches of the model's provider, at half the price and within a day, where it has some; `now`: at once",
-    ),
-};
 
 export const reindexResultSchema = z.object({
   model: z.string(),
@@ -49,7 +38,6 @@ export const reindexResultSchema = z.object({
       "Documents that were moved to the model; those that a worker moved just before it died may not be counted",
     ),
   left: z.int().describe("Documents that other models still serve, since they were being ingested meanwhile"),
-  batched: z.int().optional().describe("How many of `moved` were embedded by batches, at half the price"),
 });
 export type ReindexResult = z.output<typeof reindexResultSchema>;
 export type RagSettings = z.output<typeof ragSettingsSchema>;

@@ -22,7 +22,7 @@ export async function viewSettings(deps: SettingsDeps, tenantId: string): Promis
   return { embeddingModel, models: await Promise.all(models), ...moving };
 }
 
-const toMoving = ({ jobId, model, mode = "now", moved }: ReindexRecord) => ({ jobId, model, mode, moved });
+const toMoving = ({ jobId, model, moved }: ReindexRecord) => ({ jobId, model, moved });
 
 /**
  * Sets the model by which documents are embedded from now on. Those that are there stay as they are, and are found.

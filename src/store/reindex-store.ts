@@ -3,10 +3,6 @@ import { defineCollection, ofTenant } from "./collection.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import { unlessDuplicate } from "./writes.ts";
 
-/** `batch`: at half the price and within a day, where the model's provider has batches. */
-export const reindexModes = ["batch", "now"] as const;
-export type ReindexMode = (typeof reindexModes)[number];
-
 /** The move of a tenant's documents to an embedding model. A tenant has one at a time, and keeps the last one. */
 export type ReindexRecord = WorkDocument & {
   model: string;
@@ -14,11 +10,8 @@ export type ReindexRecord = WorkDocument & {
   dimensions?: number;
   /** The key that asked for it: its calls are counted to it. */
   keyId: string;
-  /** Absent: `now`. */
-  mode?: ReindexMode;
-  /** Documents that were moved, and those of them whose vectors are a batch's. */
+  /** Documents that were moved. */
   moved: number;
-  batched?: number;
   /** Documents that could not be moved, once it has come to its end. Absent of one that was cancelled, or has failed. */
   left?: number;
 };
@@ -51,8 +44,7 @@ export function makeReindexStore(db: Db) {
       reindexes.findOne(ofTenant(tenantId, { isOpen: true as const })),
     setDimensions: (tenantId: string, id: string, dimensions: number) => update(tenantId, id, { $set: { dimensions } }),
     /** Counts a document that was moved. */
-    addMoved: (tenantId: string, id: string, { isBatched = false } = {}) =>
-      update(tenantId, id, { $inc: { moved: 1, ...(isBatched ? { batched: 1 } : {}) } }),
+    addMoved: (tenantId: string, id: string) => update(tenantId, id, { $inc: { moved: 1 } }),
     /** Ends one that is open; `left` when it has come to its end. */
     finish: (tenantId: string, id: string, end: Pick<ReindexRecord, "left"> = {}) =>
       update(tenantId, id, { $set: end, $unset: { isOpen: "" } }),

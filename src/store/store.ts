@@ -20,7 +20,6 @@ import { dataVersionOf, migrateData } from "./data-version.ts";
 import { definitionVersionCollection, makeDefinitionVersionStore } from "./definition-version-store.ts";
 import { documentCollection } from "./document-record.ts";
 import { makeDocumentStore } from "./document-store.ts";
-import { embeddingBatchCollection, makeEmbeddingBatchStore } from "./embedding-batch-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
 import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
@@ -68,7 +67,6 @@ const declarations = [
   completionsCollection,
   customProviderCollection,
   documentCollection,
-  embeddingBatchCollection,
   executionCollection,
   idempotencyCollection,
   jobCollection,
@@ -162,7 +160,6 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       use,
       budgets: makeBudgetStore(db),
       batches: makeBatchStore(db),
-      embeddingBatches: makeEmbeddingBatchStore(db),
       files: makeFileStore(db),
       vectorStoreBatches: makeVectorStoreBatchStore(db),
       ping,

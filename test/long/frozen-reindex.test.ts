@@ -1,14 +1,11 @@
 import { expect } from "chai";
 import { ingestionQueue } from "../../src/jobs/queues.ts";
-import { Rescheduled } from "../../src/jobs/reschedule.ts";
-import type { Work, WorkContext } from "../../src/jobs/work.ts";
 import type { Platform } from "../../src/platform.ts";
 import { type EmbeddingServer, startEmbeddingServer, toCustomProvider, tokensOf } from "../support/embedding-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { raceWorkers } from "../support/race-workers.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
-import { workContext } from "../support/work-context.ts";
 import { takeTurn } from "../support/worker-turn.ts";
 
 const count = 2;
@@ -31,8 +28,6 @@ describe("a move to another embedding model that two workers run at once", () =>
     server = await startEmbeddingServer();
     const env = {
       FETCH_ALLOW_ORIGINS: new URL(server.url).origin,
-      OPENAI_API_KEY: "sk-platform-0123456789abcdef",
-      OPENAI_BASE_URL: server.url,
     };
     test = await startPlatform({ workers: false, env });
     owner = makeClient({ url: test.url, key: test.keys.owner });
@@ -68,9 +63,8 @@ describe("a move to another embedding model that two workers run at once", () =>
     return [requests, inputTokens];
   };
   const served = () => {
-    const { answered, batches } = server;
-    const inputs = [...answered.flatMap((one) => one.texts), ...batches.texts()];
-    return [answered.length + batches.list.length, tokensOf(inputs)];
+    const { answered } = server;
+    return [answered.length, tokensOf(answered.flatMap((one) => one.texts))];
   };
   const expectCharged = async (when: string) => {
     for (const { gateway } of platforms) await gateway.flush();
@@ -86,9 +80,9 @@ describe("a move to another embedding model that two workers run at once", () =>
     return sum(await Promise.all(counts));
   };
 
-  const begin = async (model: string, mode: string): Promise<Begun> => {
+  const begin = async (model: string): Promise<Begun> => {
     await setModel(model);
-    const accepted = await owner.post("/rag/reindex", { mode }, later);
+    const accepted = await owner.post("/rag/reindex", {}, later);
     expect(accepted.status, accepted.text).to.equal(202);
     const { _id: recordId = "" } = (await test.platform.store.reindexes.findOpen(tenantId)) ?? {};
     return { tenantId, recordId, jobId: accepted.string("jobId"), isLastAttempt: true };
@@ -97,14 +91,6 @@ describe("a move to another embedding model that two workers run at once", () =>
   const workOf = (platform: Platform) => {
     platforms.add(platform);
     return platform.rag.reindexing.work;
-  };
-  /** Runs a move until it has ended, or waits for another worker. */
-  const runToEnd = async (work: Work, context: WorkContext): Promise<unknown> => {
-    for (let turn = 0; turn < 5; turn += 1) {
-      const end = await work.run(context).catch((error: unknown) => error);
-      if (!(end instanceof Rescheduled)) return end;
-    }
-    return undefined;
   };
   /** All documents are in one space, each is found once, and nothing else is left of it. */
   const expectMoved = async (space: { model: string; dimensions: number }, when: string) => {
@@ -121,7 +107,7 @@ describe("a move to another embedding model that two workers run at once", () =>
       test,
       begin: () => {
         dimensions = dimensions === 256 ? 1_024 : 256;
-        return begin(`lab/dense-${dimensions}`, "now");
+        return begin(`lab/dense-${dimensions}`);
       },
       work: workOf,
       check: async ({ recordId }, ends, at) => {
@@ -133,35 +119,6 @@ describe("a move to another embedding model that two workers run at once", () =>
         // What one of them has moved when it is frozen it counts when it goes on, which is too late.
         if (ends.other) expect(ends.other, when).to.deep.equal({ model, moved, left: 0 });
         expect(ends.frozen, when).to.deep.include({ model, left: 0 });
-        await expectCharged(when);
-      },
-    });
-    expect(commands).to.be.above(30);
-  });
-
-  it("does so by batches, each embedding once", async () => {
-    const models = ["text-embedding-3-small", "text-embedding-3-large"];
-    server.batches.onSubmit((batch) => {
-      batch.status = "completed";
-      return true;
-    });
-    let round = 0;
-    const commands = await raceWorkers({
-      test,
-      begin: () => {
-        round += 1;
-        return begin(models[round % 2] ?? "", "batch");
-      },
-      work: (platform) => ({ ...workOf(platform), run: (context) => runToEnd(workOf(platform), context) }),
-      every: 3,
-      check: async (begun, ends, at) => {
-        const when = `frozen at ${at}`;
-        if (ends.frozen instanceof Error) throw new Error(when, { cause: ends.frozen });
-        // While one of them may be about to submit a batch, the other waits.
-        await runToEnd(workOf(test.platform), workContext(test, begun));
-        await expectMoved({ model: models[round % 2] ?? "", dimensions: 256 }, when);
-        expect(server.batches.list.length, when).to.equal(round);
-        expect(server.batches.texts().length, when).to.equal(round * count);
         await expectCharged(when);
       },
     });

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type EmbeddingServer, startEmbeddingServer, toCustomProvider, tokensOf } from "../support/embedding-server.ts";
+import { type EmbeddingServer, startEmbeddingServer, toCustomProvider } from "../support/embedding-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
@@ -29,11 +29,8 @@ describe("a change of the embedding model under a load of queries", function () 
       workers: false,
       env: {
         FETCH_ALLOW_ORIGINS: new URL(server.url).origin,
-        OPENAI_API_KEY: "sk-platform-0123456789abcdef",
-        OPENAI_BASE_URL: server.url,
         JOB_LEASE_MS: "1500",
         RECONCILE_EVERY_MS: "300",
-        BATCH_POLL_MS: "100",
       },
     });
     admin = makeClient({ url: test.url, key: test.keys.admin });
@@ -194,54 +191,5 @@ describe("a change of the embedding model under a load of queries", function () 
       expect(new Set(passages).size).to.equal(expected);
     }
     await expectLedger();
-  });
-
-  it("does the same by batches, each embedding once and at half the price", async () => {
-    const model = "text-embedding-3-small";
-    const load = startLoad();
-    await load.untilMore(10);
-    await setModel(model);
-    const accepted = await admin.post("/rag/reindex", {}, { headers: { prefer: "respond-async" } });
-    const jobId = accepted.string("jobId");
-    const [batch] = await pollUntil(() => (server.batches.list.length > 0 ? server.batches.list : null), {
-      what: "the batch",
-    });
-    await load.untilMore(20);
-    // Its results are there, some documents are moved, and the worker dies before the end of the file.
-    const { promise: arrived, resolve: isHeld } = Promise.withResolvers<void>();
-    const { promise: gate, resolve: letGo } = Promise.withResolvers<void>();
-    let reads = 0;
-    server.batches.onResults(async () => {
-      reads += 1;
-      if (reads !== 2) return;
-      isHeld();
-      await gate;
-    });
-    if (batch) batch.status = "completed";
-    await arrived;
-    await pollUntil(async () => (await modelsInUse()).some((one) => one.model === model), { what: "a moved document" });
-    await workers.pop()?.kill();
-    letGo();
-    await load.untilMore(10);
-    await startWorker();
-    const job = () => admin.get(`/jobs/${jobId}`);
-    await pollUntil(async () => (await job()).at("status") === "completed", {
-      timeoutMs: 60_000,
-      what: "the job's end",
-    });
-    const result = (await job()).at("result") as { moved: number; left: number; batched: number };
-    expect(result).to.deep.include({ left: 0, batched: result.moved });
-    expect(result.moved).to.be.within(1, small + 1); // some may have been moved and not counted when the worker died
-    expect(await modelsInUse()).to.deep.equal([{ model, dimensions: 256, documents: small + 1, isPresent: true }]);
-    await load.untilMore(10);
-    const { answers, faults } = await load.stop();
-    expect(faults.length, `of ${answers} answers; ${faults.slice(0, 5).join("; ")}`).to.equal(0);
-    expect(server.batches.list).to.have.lengthOf(1);
-    expect(server.batches.texts()).to.have.lengthOf(expected);
-    expect(server.textsOf(model).filter(isPassage)).to.have.lengthOf(0);
-    const { data } = (await admin.get("/ai/logs?surface=reindex&limit=100")).body as { data: object[] };
-    const tokens = tokensOf(server.batches.texts());
-    const batched = data.filter((record) => Reflect.get(record, "isBatched") === true);
-    expect(batched.map((record) => Reflect.get(record, "inputTokens"))).to.deep.equal([tokens]);
   });
 });

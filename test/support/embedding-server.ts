@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { embedOffline } from "../../src/gateway/providers/edge/offline-embed.ts";
-import { type FakeEmbeddingBatches, fakeEmbeddingBatches } from "./embedding-batches.ts";
 
 /** A request that the server answered, with the texts that it embedded. */
 export type EmbeddedTexts = { model: string; texts: string[] };
@@ -15,7 +14,6 @@ export type EmbeddingServer = {
   textsOf(model: string): string[];
   /** Called before each answer: a status refuses the request, a promise delays its answer. */
   onRequest(hook: (request: EmbeddedTexts) => Promise<void> | number | undefined): void;
-  batches: FakeEmbeddingBatches;
   close(): Promise<void>;
 };
 
@@ -26,10 +24,8 @@ export type EmbeddingServer = {
 export async function startEmbeddingServer(): Promise<EmbeddingServer> {
   const answered: EmbeddedTexts[] = [];
   let hook: (request: EmbeddedTexts) => Promise<void> | number | undefined = () => undefined;
-  const batches = fakeEmbeddingBatches(({ model, input }) => toList(model, input));
   const server = createServer(async (request, response) => {
     const bytes = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
-    if (await batches.serve(request, response, bytes)) return;
     const { model, input } = JSON.parse(bytes.toString("utf8")) as { model: string; input: string | string[] };
     const texts = [input].flat();
     const held = hook({ model, texts });
@@ -50,7 +46,6 @@ export async function startEmbeddingServer(): Promise<EmbeddingServer> {
   return {
     url: `http://127.0.0.1:${address.port}/v1`,
     answered,
-    batches: batches.fake,
     textsOf: (model) => answered.flatMap((one) => (one.model === model ? one.texts : [])),
     onRequest: (given) => {
       hook = given;

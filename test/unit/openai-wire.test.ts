@@ -14,7 +14,7 @@ const request: CompletionRequest = { model: "m", messages: [{ role: "user", cont
 
 describe("OpenAI wire format", () => {
   let fake: FakeProvider;
-  let provider: Required<Omit<Provider, "batches" | "embeddingBatches" | "forward">>;
+  let provider: Required<Omit<Provider, "batches" | "forward">>;
   before(async () => {
     fake = await startFakeProvider();
     provider = makeProvider({});

@@ -176,25 +176,6 @@ export type ProviderBatches = {
   results(id: string, context: CallContext): AsyncIterable<BatchItemResult>;
 };
 
-/** A call for embeddings in a batch; `customId` comes back with its vectors. */
-export type EmbeddingBatchItem = { customId: string; request: EmbeddingRequest };
-/** What became of one; one without a result has expired, or failed with the batch. */
-export type EmbeddingBatchResult = { customId: string } & ({ result: EmbeddingResult } | { error: AppError });
-
-/** A provider's interface for many embeddings at half the price, made within a day. */
-export type EmbeddingBatches = {
-  /** Submits a batch under our id; the provider's id of it. */
-  submit(batchId: string, items: readonly EmbeddingBatchItem[], context: CallContext): Promise<string>;
-  /** The provider's id of a batch that may have been submitted under our id. */
-  find(batchId: string, context: CallContext): Promise<string | undefined>;
-  /** `failed`: nothing of it was embedded. What expired or was cancelled has `ended`, with a part of its results. */
-  stateOf(id: string, context: CallContext): Promise<"working" | "ended" | "failed">;
-  /** Ends a batch early; what was embedded by then is charged. */
-  cancel(id: string, context: CallContext): Promise<void>;
-  /** The results of a batch that has ended, in any order. */
-  results(id: string, context: CallContext): AsyncIterable<EmbeddingBatchResult>;
-};
-
 /** A request in a provider's own wire format, which goes to it as it came. `headers` go with the provider's own. */
 export type RawRequest = { path: string; body: string; headers: Record<string, string> };
 /** What is read of a raw answer, to account for it. */
@@ -223,7 +204,6 @@ export type Provider = {
   forward?: Forwarding;
   /** `own-workers`: it has no batch interface, and our workers run its batches, a call an item. Absent: no batches. */
   batches?: ProviderBatches | "own-workers";
-  embeddingBatches?: EmbeddingBatches;
   /** Frees its connections; calls under way fail. */
   close?(): Promise<void>;
 };

@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import type { EmbeddingRequest, EmbeddingResult, Served } from "../provider.ts";
 import { malformed, parseWire } from "../wire-errors.ts";
 import { startedEmbeddings, wireEmbeddings } from "./schemas.ts";
@@ -15,17 +14,8 @@ export function toWireEmbeddings(request: EmbeddingRequest): string {
 
 /** Reads base64 and arrays. @throws AppError `provider_failed` for what is not a list with a vector for each input. */
 export function fromWireEmbeddings(body: string, { input, model }: EmbeddingRequest): EmbeddingResult {
-  return readWireEmbeddings(parseWire(wireEmbeddings, body, "is not a list of embeddings"), {
-    count: input.length,
-    model,
-  });
-}
-
-/** The same for a list that is parsed already. */
-export function readWireEmbeddings(
-  { data, usage, ...wire }: z.output<typeof wireEmbeddings>,
-  { count, model }: { count: number; model: string },
-): EmbeddingResult {
+  const { data, usage, ...wire } = parseWire(wireEmbeddings, body, "is not a list of embeddings");
+  const count = input.length;
   const embeddings: (Float32Array | undefined)[] = new Array(count).fill(undefined);
   data.forEach(({ index, embedding }, n) => {
     const place = index ?? n;

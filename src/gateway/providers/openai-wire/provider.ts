@@ -18,9 +18,7 @@ export type WireProviderOptions = Connection & {
 export const bearer: ToHeaders = (key) => (key === undefined ? {} : { authorization: `Bearer ${key}` });
 
 /** A provider for any server that speaks OpenAI's wire format. */
-export function makeWireProvider(
-  options: WireProviderOptions,
-): Required<Omit<Provider, "batches" | "embeddingBatches" | "forward">> {
+export function makeWireProvider(options: WireProviderOptions): Required<Omit<Provider, "batches" | "forward">> {
   const { dialect, ...connection } = options;
   const client = makeWireClient({ ...connection, toHeaders: bearer });
   const readerOf = ({ model, tools }: CompletionRequest) => ({

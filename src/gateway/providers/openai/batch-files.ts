@@ -60,18 +60,8 @@ export function makeBatchFiles(baseUrl: string) {
       const { data } = await client.json(z.object({ data: z.array(wireBatch) }), newest, context);
       return data.find(({ metadata }) => metadata?.[OUR_ID] === batchId)?.id;
     },
-    async stateOf(id: string, context: CallContext): Promise<"working" | "ended" | "failed"> {
-      const { status } = await read(id, context);
-      if (status === "failed") return status;
-      return endedStates.has(status) ? "ended" : "working";
-    },
-    async cancel(id: string, context: CallContext): Promise<void> {
-      await client.json(
-        wireBatch,
-        { path: `/batches/${id}/cancel`, body: { type: "application/json", content: "" } },
-        context,
-      );
-    },
+    hasEnded: async (id: string, context: CallContext): Promise<boolean> =>
+      endedStates.has((await read(id, context)).status),
     /** The items of a batch that has ended. @throws AppError `provider_failed` for one that the provider rejected. */
     async *items(id: string, context: CallContext): AsyncGenerator<WireItem> {
       const { status, errors, ...batch } = await read(id, context);

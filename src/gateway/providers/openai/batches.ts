@@ -14,13 +14,13 @@ const CHAT = "/v1/chat/completions";
 const RESPONSES = "/v1/responses";
 /** Chats in OpenAI's Batch API. */
 export function makeOpenAiBatches(baseUrl: string, dialect: WireDialect): ProviderBatches {
-  const { submit, find, stateOf, items } = makeBatchFiles(baseUrl);
+  const { submit, find, hasEnded, items } = makeBatchFiles(baseUrl);
   return {
     kindOf: (request) => (needsResponses(request) ? RESPONSES : ""),
     submit: (batchId, given, context) =>
       submit({ batchId, endpoint: endpointOf(given), file: toFile(given, dialect) }, context),
     find: ({ batchId }, context) => find(batchId, context),
-    hasEnded: async (id, context) => (await stateOf(id, context)) !== "working",
+    hasEnded,
     async *results(id, context) {
       for await (const item of items(id, context)) yield toItemResult(item);
     },

@@ -55,16 +55,17 @@ const REASONS_WHEN_ASKED = { reasons: "when-asked", flex: true, maxTemperature: 
 const REASONS = { reasons: "by-default", flex: true, efforts: EFFORTS_TO_MAX } as const;
 const ALWAYS_REASONS = { ...REASONS, efforts: ["low", "medium", "high", "xhigh", "max"] } as const;
 
-const gpt = {
+const common = {
   contextWindow: 400_000,
   maxOutput: 128_000,
   features: ["streaming", "tool_use", "tool_choice", "vision", "files", "json_schema", "json_object", "prompt_caching"],
   pictures: picturesOf(1.2, 1_536),
   settings: ofReasoning,
   takesAllowedTools: true,
-  batch: true,
   priceDate: "2026-11-21",
 } as const satisfies Partial<ProviderModel>;
+
+const gpt = { ...common, batch: true } as const;
 
 /** Above 272,000 tokens the whole call costs twice as much for the prompt and one and a half times for the answer. */
 const withLongPrompts = ({ input, output, cached, cacheWrite }: ModelPrice) => {
@@ -74,7 +75,14 @@ const withLongPrompts = ({ input, output, cached, cacheWrite }: ModelPrice) => {
   return { ...gpt, pictures, contextWindow: BIG_WINDOW, longPrompt: defined(longPrompt) };
 };
 
-const embedding = { ...gpt, contextWindow: 8_191, maxOutput: 0, features: [], settings: [], priceDate: "2024-01-25" };
+const embedding = {
+  ...common,
+  contextWindow: 8_191,
+  maxOutput: 0,
+  features: [],
+  settings: [],
+  priceDate: "2024-01-25",
+};
 
 /**
  * Each row names the source of its price. From GPT-5.6 on, a cache write costs 1.25 times the input (guide "Prompt caching").

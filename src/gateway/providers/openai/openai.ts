@@ -5,7 +5,6 @@ import { bearer, makeWireProvider } from "../openai-wire/provider.ts";
 import type { CompletionRequest, KeyedProvider, Provider } from "../provider.ts";
 import { makeOpenAiBatches } from "./batches.ts";
 import { needsResponses } from "./choose-wire.ts";
-import { makeOpenAiEmbeddingBatches } from "./embedding-batches.ts";
 import { openAiModels } from "./models.ts";
 
 /** Its reasoning models take the token limit by its newer name alone. */
@@ -34,7 +33,6 @@ function openOpenAi(connection: Connection): Provider {
     stream: (request, context) => wireFor(request).stream(request, context),
     embed: chat.embed,
     batches: makeOpenAiBatches(connection.baseUrl, dialect),
-    embeddingBatches: makeOpenAiEmbeddingBatches(connection.baseUrl),
     close: async () => {
       await Promise.all([chat.close(), responses.close()]);
     },

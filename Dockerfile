@@ -24,15 +24,14 @@ COPY src ./src
 COPY api ./api
 COPY workers ./workers
 COPY scripts ./scripts
-# What the processes load in the place of the TypeScript, while the tree can still be written.
-RUN node scripts/start/stripped-types.mjs
 USER node
 EXPOSE 3000 9464
 # By bash alone, since a Node for each check takes more processor time than an idle worker. A start may wait for the store's
 # indexes and for another process that changes the data.
 HEALTHCHECK --interval=5s --timeout=5s --start-period=600s CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/$METRICS_PORT && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r line <&3 && [[ $line == *' 200 '* ]]"]
-# A worker is the same image with the command `node --import=./scripts/start/stripped-types.mjs --initial-old-space-size=200 workers/main.ts`.
-CMD ["node", "--import=./scripts/start/stripped-types.mjs", "--max-semi-space-size=16", "--initial-old-space-size=200", "--v8-pool-size=0", "api/server.ts"]
+# A worker is the same image with the command `workers/main.ts`. What the flag is for: scripts/start/node-flags.ts.
+ENTRYPOINT ["node", "--initial-old-space-size=200"]
+CMD ["api/server.ts"]
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Switchyard" \
       org.opencontainers.image.description="A multi-tenant AI platform that turns AI work into jobs" \

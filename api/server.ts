@@ -11,7 +11,6 @@ import { openPlatform, type Platform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
 import { startTracing } from "../src/start-tracing.ts";
 import { allRoutes } from "./all-routes.ts";
-import { compileSoon } from "./compile-soon.ts";
 import type { RequestState } from "./context.ts";
 import { respondToErrors } from "./middleware/errors.ts";
 import { requestScope } from "./middleware/request-id.ts";
@@ -144,7 +143,4 @@ export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: 
   };
 }
 
-if (import.meta.main) {
-  await runProcess(openApi);
-  compileSoon();
-}
+if (import.meta.main) await runProcess(openApi);

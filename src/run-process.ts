@@ -1,5 +1,4 @@
 import { AppError, ConfigError } from "./errors.ts";
-import { releaseStartMemory } from "./release-start-memory.ts";
 
 /** A host that runs as a process: what it reports to its parent when it is ready, and how it ends. */
 export type Running = {
@@ -28,7 +27,6 @@ export async function runProcess(open: () => Promise<Running>): Promise<void> {
     process.stderr.write(`${isExpected ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
     process.exit(error instanceof ConfigError ? 2 : 1);
   }
-  releaseStartMemory();
   let isClosing = false;
   const stop = async () => {
     if (isClosing) return;

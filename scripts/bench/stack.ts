@@ -6,7 +6,7 @@ import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
-import { apiFlags, workerFlags } from "../start/node-flags.ts";
+import { nodeFlags } from "../start/node-flags.ts";
 import { type Child, startChild } from "./children.ts";
 
 /** A key of the bench's own tenant, made at start by the API. */
@@ -51,13 +51,13 @@ export function openStack(options: { workers?: number; env?: Record<string, stri
     const pinned = options.apiCore === undefined ? {} : { core: options.apiCore };
     const api = await startChild("./children/api.ts", {
       env,
-      flags: apiFlags,
+      flags: nodeFlags,
       ...pinned,
     });
     disposables.add(() => api.stop());
     const workers: Child[] = [];
     for (let index = 0; index < (options.workers ?? 0); index += 1) {
-      const worker = await startChild("./children/worker.ts", { env, flags: workerFlags });
+      const worker = await startChild("./children/worker.ts", { env, flags: nodeFlags });
       disposables.add(() => worker.stop());
       workers.push(worker);
     }

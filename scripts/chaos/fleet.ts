@@ -4,7 +4,7 @@ import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { productFile } from "../start/children.ts";
-import { apiFlags, workerFlags } from "../start/node-flags.ts";
+import { nodeFlags } from "../start/node-flags.ts";
 import type { Freezer } from "./freezer.ts";
 
 /** Longest wait for a process to be ready, and for one to end that was asked to, in ms. */
@@ -19,7 +19,6 @@ const CUT_SHORT = 3;
 
 type Role = "api" | "worker";
 const scripts: Record<Role, string> = { api: "../../api/server.ts", worker: "../../workers/main.ts" };
-const flagsOf: Record<Role, readonly string[]> = { api: apiFlags, worker: workerFlags };
 
 /** A place for one process, which is started again in it whenever it was ended. */
 type Slot = {
@@ -135,7 +134,7 @@ function spawnInto(
   { env, logDir, descriptors }: { env: Record<string, string>; logDir: string; descriptors?: number },
 ): ChildProcess {
   const child = fork(productFile(scripts[slot.role]), {
-    execArgv: [...process.execArgv, ...flagsOf[slot.role]],
+    execArgv: [...process.execArgv, ...nodeFlags],
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });

@@ -9,7 +9,7 @@ import { listen } from "../../src/listen.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { keepSecret, openDataFolder } from "../../src/private-files.ts";
 import { productFile, supervise } from "./children.ts";
-import { apiFlags, workerFlags } from "./node-flags.ts";
+import { nodeFlags } from "./node-flags.ts";
 
 export type LocalStack = {
   url: string;
@@ -47,10 +47,10 @@ export function runStack(config: Config, options: { say(text: string): void; env
       BOOTSTRAP_API_KEY: apiKey,
       ADMIN_TOKEN: adminToken,
     };
-    const run = (name: string, script: string, place: number, flags: readonly string[]) =>
+    const run = (name: string, script: string, place: number) =>
       supervise({
         script: productFile(script),
-        flags,
+        flags: nodeFlags,
         env: { ...env, ...metricsPort(config, place) },
         graceMs: shutdownGraceMs,
         // PORT=0 took a free port, which stays the one that clients know.
@@ -58,11 +58,11 @@ export function runStack(config: Config, options: { say(text: string): void; env
         onRestart: (code, signal) => options.say(`${name} ended (${signal ?? `code ${code}`}); starting it again …`),
       });
     options.say(`starting the API and ${config.workers.count} workers …`);
-    const api = await run("the API", "../../api/server.ts", 0, apiFlags);
+    const api = await run("the API", "../../api/server.ts", 0);
     disposables.add(() => api.close());
     const workers = await Promise.all(
       Array.from({ length: config.workers.count }, (_, index) =>
-        run(`worker ${index + 1}`, "../../workers/main.ts", index + 1, workerFlags),
+        run(`worker ${index + 1}`, "../../workers/main.ts", index + 1),
       ),
     );
     disposables.add(async () => void (await Promise.all(workers.map((worker) => worker.close()))));

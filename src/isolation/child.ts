@@ -53,10 +53,7 @@ export type Child = {
 export function startChild({ entry, memory, isAwaited }: ChildOptions & { isAwaited: boolean }): Child {
   const child = fork(entry, ["--serve-requests", String(memory.rssMb)], {
     serialization: "advanced",
-    execArgv: [
-      ...process.execArgv.filter((flag) => flag.startsWith("--import=")),
-      `--max-old-space-size=${memory.heapMb}`,
-    ],
+    execArgv: [`--max-old-space-size=${memory.heapMb}`],
     env: {},
     stdio: ["ignore", "ignore", "ignore", "ipc", "pipe"],
   });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { expect } from "chai";
 import { parse } from "yaml";
-import { apiFlags, commonFlags, workerFlags } from "../../scripts/start/node-flags.ts";
+import { nodeFlags } from "../../scripts/start/node-flags.ts";
 import { settings } from "../../src/config.ts";
 import { listen } from "../../src/listen.ts";
 import { valueAt } from "../support/http-client.ts";
@@ -34,8 +34,9 @@ describe("the image", () => {
       await exists(path);
       expect(ignored, `${path} does not reach the builder`).to.include(`!${path}`);
     }
-    const [, command = ""] = /^CMD (.*)$/m.exec(dockerfile) ?? [];
-    expect(JSON.parse(command)).to.deep.equal(["node", ...commonFlags, ...apiFlags, "api/server.ts"]);
+    const [, entry = ""] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? [];
+    expect(JSON.parse(entry)).to.deep.equal(["node", ...nodeFlags]);
+    expect(dockerfile).to.match(/^CMD \["api\/server.ts"\]$/m);
     expect(dockerfile).to.match(/^USER node$/m);
     const env = Object.fromEntries([...dockerfile.matchAll(/(?:^ENV| {4})\s*(\w+)=(\S+)/gm)].map((m) => [m[1], m[2]]));
     expect([...settingNames, "NODE_ENV"]).to.include.members(Object.keys(env));
@@ -89,10 +90,9 @@ describe("the locked packages", () => {
 describe("docker-compose.yml", () => {
   it("runs API and workers of the image with settings that exist, and lets them shut down cleanly", async () => {
     const compose = await readYaml("docker-compose.yml");
-    const commands = { api: [...apiFlags, "api/server.ts"], worker: [...workerFlags, "workers/main.ts"] };
-    for (const [name, command] of Object.entries(commands)) {
-      await exists(String(command.at(-1)));
-      expect(valueAt(compose, `services.${name}.command`)).to.deep.equal(["node", ...commonFlags, ...command]);
+    for (const [name, entry] of Object.entries({ api: "api/server.ts", worker: "workers/main.ts" })) {
+      await exists(entry);
+      expect(valueAt(compose, `services.${name}.command`)).to.deep.equal([entry]);
       const env = Object.keys(valueAt(compose, `services.${name}.environment`) ?? {});
       expect([...settingNames, "GRAFANA_PASSWORD"], name).to.include.members(env);
       expect(env, name).to.include.members(["MONGODB_URL", "REDIS_URL", "MASTER_KEY"]);

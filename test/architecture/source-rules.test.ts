@@ -1,19 +1,13 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
 import { z } from "zod";
-import { apiFlags, workerFlags } from "../../scripts/start/node-flags.ts";
 import { providerIds } from "../../src/gateway/providers/registry.ts";
 import { queues } from "../../src/jobs/queues.ts";
-import { root, sourceFiles } from "./source-files.ts";
+import { sourceFiles } from "./source-files.ts";
 
 const MAX_LINES = 300;
 const MAX_TEST_LINES = 500;
 const MAX_PAYLOAD_BYTES = 1_024;
-/** A function literal that is assigned to a property; not to one of a prototype, which is made once. */
-const assignedFunction =
-  /^[ \t]*(?!.*\.prototype\.)[\w.[\]]+\.\w+ (?:\?\?|\|\|)?= (?:async )?(?:function\b|(?:\([^()]*\)|\w+)(?:: [^=\n]+)? =>)/m;
 const silentSkip = /\b(?:this|context|it|describe)\.skip\(|\bx(?:it|describe)\(|\.only\(/;
 
 describe("the rules of the source", () => {
@@ -26,35 +20,11 @@ describe("the rules of the source", () => {
     expect(long).to.deep.equal([]);
   });
 
-  it("runs APIs and workers with the same flags wherever they are started", async () => {
-    const both = ["package.json", "docker-compose.yml"];
-    const starts = [
-      { script: "api/server.ts", flags: apiFlags, places: [...both, "Dockerfile", "deploy/kubernetes/api.yaml"] },
-      { script: "workers/main.ts", flags: workerFlags, places: [...both, "deploy/kubernetes/worker.yaml"] },
-    ];
-    for (const { script, flags, places } of starts) {
-      for (const place of places) {
-        const text = await readFile(join(root, place), "utf8");
-        const [before = ""] = text.split(script);
-        const [start = ""] = /(?:--[\w-]+(?:=\d+)?["',\\\s]*(?:- )?)+$/.exec(before) ?? [];
-        expect(start.match(/--[\w-]+(?:=\d+)?/g), `${script} in ${place}`).to.deep.equal(flags);
-      }
-    }
-  });
-
   it("reads the environment in src/config.ts alone", () => {
     const readers = sourceFiles("src", "api", "workers")
       .filter(({ path, text }) => path !== "src/config.ts" && /process\.env\b/.test(text))
       .map(({ path }) => `${path}: take the part of Config that it needs as an argument`);
     expect(readers).to.deep.equal([]);
-  });
-
-  it("assigns no function literal to a property, where V8 would make it one of the old objects", () => {
-    const assigning = sourceFiles("src", "api", "workers").flatMap(({ path, text }) => {
-      const [found] = assignedFunction.exec(text) ?? [];
-      return found === undefined ? [] : [`${path}: ${found.trim()}; name the function first, or make it in a literal`];
-    });
-    expect(assigning).to.deep.equal([]);
   });
 
   it("skips no test without a reason in its title", () => {

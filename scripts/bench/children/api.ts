@@ -1,7 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { z } from "zod";
 import { allRoutes } from "../../../api/all-routes.ts";
-import { compileSoon } from "../../../api/compile-soon.ts";
 import { readPreference, replyWithJob } from "../../../api/prefer.ts";
 import { type AnyRoute, declareRoutes } from "../../../api/route.ts";
 import { openApi } from "../../../api/server.ts";
@@ -68,4 +67,3 @@ async function countOpenJobs({ store, tenancy }: BenchPlatform): Promise<number>
 }
 
 await runProcess(openBenchApi);
-compileSoon();

@@ -42,7 +42,7 @@ export const errorBodySchema = named(
 /** The id of a request in examples. */
 const SAMPLE_ID = "req_01J0000000000000000000000";
 
-const description = `Every response carries \`x-request-id\` and \`x-api-version\`. Fields that an endpoint does not know are refused where they may grant or limit something; elsewhere they are ignored and named in \`x-svc-ignored\`.
+const description = `Every response carries \`x-request-id\`. Fields that an endpoint does not know are refused where they may grant or limit something; elsewhere they are ignored and named in \`x-svc-ignored\`.
 Errors have one shape (\`Error\`). Calls are limited per tenant: see \`RateLimit\` and, on 429, \`Retry-After\`.`;
 
 /** The OpenAPI 3.1 document of the declared routes, as work for `inSlices`: it takes some 100 ms. */

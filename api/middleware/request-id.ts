@@ -6,7 +6,7 @@ import type { HttpMetrics } from "../../src/metrics/http-metrics.ts";
 import { beginSpan, type Traced, untraced } from "../../src/tracing.ts";
 import type { RequestState } from "../context.ts";
 
-/** The date of the HTTP contract; additive changes keep it. */
+/** The date of the HTTP contract, as `/openapi.json` and the tool server name it. */
 export const apiVersion = "2026-11-01";
 
 /** Headers of every response: a browser must not frame, sniff, run or, unless a route allows it, cache it. */
@@ -42,7 +42,7 @@ export function requestScope({ logger, metrics }: ScopeDeps, stopping: AbortSign
     const { state, res } = ctx;
     state.requestId = requestId;
     state.signal = controller.signal;
-    state.headers = { ...securityHeaders, "x-request-id": requestId, "x-api-version": apiVersion };
+    state.headers = { ...securityHeaders, "x-request-id": requestId };
     metrics.http.entered();
     const method = ctx.req.method ?? "";
     const traced = beginSpan({

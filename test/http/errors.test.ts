@@ -263,7 +263,6 @@ describe("errors and bad input", () => {
       expect(headers.get("x-powered-by"), what).to.equal(null);
       expect(headers.get("x-content-type-options"), what).to.equal("nosniff");
       expect(headers.get("x-request-id"), what).to.match(/^req_/);
-      expect(headers.get("x-api-version"), what).to.match(/^\d{4}-\d\d-\d\d$/);
       expect(headers.get("content-security-policy"), what).to.match(/default-src '(none|self)'/);
       const isPreflight = method === "OPTIONS" && path === "/ai/chat";
       expect(headers.get("access-control-allow-origin"), what).to.equal(isPreflight ? "https://example.com" : null);

@@ -25,17 +25,24 @@ const anchorsOf = (text: string) => [...text.matchAll(/^#+ (.+)$/gm)].map(([, he
 
 describe("the documentation", () => {
   let pages: { path: string; text: string }[];
+  let decisions: string[];
   before(async () => {
-    const found = await readdir(join(root, "docs"));
-    const names = found.filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
-    const paths = ["README.md", "CHANGELOG.md", "REVIEW.md", ...names];
-    pages = await Promise.all(paths.map(async (path) => ({ path, text: await read(path) })));
+    const named = async (folder: string) =>
+      (await readdir(join(root, folder))).filter((name) => name.endsWith(".md")).map((name) => `${folder}/${name}`);
+    const paths = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "REVIEW.md", ...(await named("docs"))];
+    decisions = await named("docs/decisions");
+    pages = await Promise.all([...paths, ...decisions].map(async (path) => ({ path, text: await read(path) })));
   });
 
   it(`has a README of ${MAX_README_LINES} lines at most, which leads to every page`, async () => {
     const readme = await read("README.md");
     expect(readme.split("\n").length - 1).to.be.at.most(MAX_README_LINES);
-    for (const { path } of pages.slice(1)) expect(readme, `no link to ${path}`).to.include(`](${path}`);
+    const index = await read("docs/decisions/README.md");
+    for (const { path } of pages.slice(1)) {
+      const isDecision = decisions.includes(path) && !path.endsWith("/README.md");
+      const [page, link] = isDecision ? [index, path.replace("docs/decisions/", "")] : [readme, path];
+      expect(page, `no link to ${path}`).to.include(`](${link}`);
+    }
   });
 
   it("has the settings of src/config.ts", async () => {

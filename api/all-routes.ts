@@ -31,6 +31,7 @@ import { ragRoutes } from "./routes/rag.ts";
 import { resourceMetadataRoutes } from "./routes/resource-metadata.ts";
 import { searchToolRoutes } from "./routes/search-tools.ts";
 import { sessionRoutes } from "./routes/session.ts";
+import { settingsRoutes } from "./routes/settings.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 import { widgetKeyRoutes } from "./routes/widget-keys.ts";
@@ -46,6 +47,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...widgetKeyRoutes,
   ...usageRoutes,
   ...callLogRoutes,
+  ...settingsRoutes,
   ...ragRoutes,
   ...searchToolRoutes,
   ...collectionRoutes,

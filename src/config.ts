@@ -166,7 +166,10 @@ export const settings = {
   RECONCILE_EVERY_MS: setting(count(100, 600_000).default(5_000), "How often orphaned jobs are searched for, in ms"),
   STORE_TIMEOUT_MS: setting(count(100, 60_000).default(5_000), "Longest wait for MongoDB, in ms"),
   SHUTDOWN_GRACE_MS: setting(count(0, 600_000).default(30_000), "Time that running work has to end at SIGTERM, in ms"),
-  STORE_COMPLETION_CONTENT: setting(flag.default(false), "Keep the texts of chats in their log records"),
+  STORE_COMPLETION_CONTENT: setting(
+    flag.default(false),
+    "Keep the texts of chats in their log records, of tenants that did not choose (`PUT /settings`)",
+  ),
   OTEL_EXPORTER_OTLP_ENDPOINT: setting(url.optional(), "OTLP over HTTP, as `http://collector:4318`", "tracing is off"),
   OTEL_EXPORTER_OTLP_HEADERS: setting(headers.optional(), "Headers that the collector requires, as `name=value,…`"),
   OTEL_SERVICE_NAME: setting(z.string().optional(), "Its name in traces", "`switchyard-api`, `switchyard-worker`"),

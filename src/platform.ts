@@ -19,6 +19,7 @@ import { makeSearchingChat } from "./responses/file-search/searching-chat.ts";
 import { makeResponses } from "./responses/responses.ts";
 import { type Chat, makeChat } from "./run-models/run-models.ts";
 import { openStore, type Store } from "./store/store.ts";
+import { makeCallTexts } from "./tenancy/call-texts.ts";
 import { type DataKeys, makeDataKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
@@ -94,6 +95,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       gateway,
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
+      callTexts: tenants.callTexts,
       customProviders: tenants.customProviders,
       ...answers,
       rag,
@@ -158,11 +160,15 @@ function makeTenantProviders(deps: {
   logger: Logger;
 }) {
   const { store, dataKeys, quotas, logger } = deps;
-  const { gateway, fetch } = deps.config;
+  const { gateway, fetch, retention } = deps.config;
   const limits = { quotas, timeouts: gateway.timeouts, allowOrigins: fetch.allowOrigins };
   return {
     keys: makeProviderKeys({ store: store.providerKeys, dataKeys, platform: gateway, logger }),
     fallbacks: makeFallbacks(store.tenants),
+    callTexts: makeCallTexts(store.tenants, {
+      isKeptByDefault: gateway.storeContent,
+      logDays: retention.callLogDays,
+    }),
     customProviders: makeCustomProviders({ store: store.customProviders, dataKeys, ...limits, logger }),
   };
 }

@@ -3,6 +3,7 @@ import { keepDoing } from "../src/keep-doing.ts";
 import type { Platform } from "../src/platform.ts";
 import { REMOVED_AT_A_TIME } from "../src/store/retention-store.ts";
 import { sweepEach } from "../src/sweep-each.ts";
+import { keptSince } from "../src/tenancy/call-texts.ts";
 
 /** How often callbacks that are due are looked for, in ms, at most; less often where reconcile is. */
 const CALLBACKS_EVERY_MS = 1_000;
@@ -12,6 +13,8 @@ const RETENTION_STEPS = 20;
 const DAY_MS = 86_400_000;
 /** Tenants with too many call logs that one pass looks at. */
 const EXCESSIVE_TENANTS = 20;
+/** Tenants whose kept texts one pass looks at. */
+const TENANTS_A_PASS = 1_000;
 
 /**
  * Keeps the queues in line with the records, and documents and runs (of agents, workflows, composite patterns) with their jobs,
@@ -46,6 +49,7 @@ export function keepReconciled(platform: Platform) {
     };
     return keepDoing(pass, { everyMs, onError });
   };
+  const removeTexts = makeTextRemoval(platform);
   const loops = [
     start("reconcile", reconcileEveryMs, reconcile),
     // A loop of its own, so that slow receivers do not delay reconcile.
@@ -53,6 +57,7 @@ export function keepReconciled(platform: Platform) {
     start("retention", RETENTION_EVERY_MS, async () => {
       await removeExpired(platform);
       await removeExcess(platform);
+      await removeTexts();
     }),
   ];
   return {
@@ -78,6 +83,36 @@ export async function removeExcess({ store, config, logger }: Pick<Platform, "st
   }
 }
 
+/**
+ * Removes the texts of calls that their tenants keep no longer. Each pass looks at a bounded number of tenants, after those
+ * that the one before it has looked at, and removes a bounded number of texts of each.
+ */
+export function makeTextRemoval({ store, logger }: Pick<Platform, "store" | "logger">) {
+  let last = "";
+  return async (): Promise<void> => {
+    const tenants = await store.tenants.callTextDaysAfter(last, TENANTS_A_PASS);
+    for (const { tenantId, callTextDays } of tenants) {
+      if (callTextDays === undefined) continue;
+      const before = keptSince(callTextDays);
+      const removed = await inSteps(() => store.retention.removeCallTexts(tenantId, before));
+      if (removed > 0)
+        logger.info({ tenantId, removed }, "texts of calls were removed that the tenant keeps no longer");
+    }
+    last = tenants.length < TENANTS_A_PASS ? "" : (tenants.at(-1)?.tenantId ?? "");
+  };
+}
+
+/** Removes a few records in each step, until there are no more, or as many as one pass may. Returns how many. */
+async function inSteps(remove: () => Promise<number>): Promise<number> {
+  let removed = 0;
+  for (let step = 0; step < RETENTION_STEPS; step++) {
+    const count = await remove();
+    removed += count;
+    if (count < REMOVED_AT_A_TIME) break;
+  }
+  return removed;
+}
+
 /** Removes call logs and runs that are older than the settings keep them: a few in each step, and a bounded number in a pass. */
 export async function removeExpired({ store, config, logger }: Pick<Platform, "store" | "config" | "logger">) {
   const { callLogDays, workflowRunDays, agentRunDays } = config.retention;
@@ -89,12 +124,7 @@ export async function removeExpired({ store, config, logger }: Pick<Platform, "s
   ] as const) {
     if (days === 0) continue;
     const before = new Date(Date.now() - days * DAY_MS);
-    let removed = 0;
-    for (let step = 0; step < RETENTION_STEPS; step++) {
-      const count = await remove(before);
-      removed += count;
-      if (count < REMOVED_AT_A_TIME) break;
-    }
+    const removed = await inSteps(() => remove(before));
     if (removed > 0) logger.info({ what, removed }, "records older than the settings keep them were removed");
   }
 }

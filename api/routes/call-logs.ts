@@ -20,6 +20,11 @@ const logSchema = named(
     logId: z.string(),
     kind: z.enum(callKinds),
     surface: z.string(),
+    requestId: z.string().optional().describe("The `x-request-id` of the request that the call answers"),
+    jobId: z.string().optional().describe("The job that made the call"),
+    runId: z.string().optional().describe("The run of an agent, a workflow or a composite pattern"),
+    agentId: z.string().optional(),
+    workflowId: z.string().optional(),
     endUser: z.string().optional().describe("Whom the call was made for: its `safety_identifier`, or its `user`"),
     keyId: z.string(),
     requestedModel: z.string(),
@@ -56,6 +61,9 @@ const logsQuery = pageQuery("log").extend({
   provider: z.string().max(100).optional(),
   surface: z.string().max(64).optional(),
   keyId: idSchema("apiKey").optional(),
+  requestId: z.string().max(128).optional(),
+  jobId: idSchema("job").optional(),
+  runId: z.string().max(64).optional().describe("A run of an agent, a workflow or a composite pattern"),
   from: time.describe("Calls that began then or later"),
   to: time.describe("Calls that began before"),
 });
@@ -79,7 +87,9 @@ export const callLogRoutes = [
   }),
   routes.get("/ai/logs/:logId", {
     summary: "The record of one model call",
-    description: "Texts are in it only where the operator has them kept (`STORE_COMPLETION_CONTENT`).",
+    description:
+      "Texts are in it only if the tenant keeps them (`PUT /settings`), or, without a choice of its own, the operator " +
+      "(`STORE_COMPLETION_CONTENT`).",
     params: z.object({ logId: idSchema("log") }),
     responses: { 200: { description: "The record", body: logSchema } },
     async result({ params, caller, platform }) {

@@ -9,7 +9,7 @@ import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent } from "../store/audit-store.ts";
 import type { AuditLog } from "./audit.ts";
 import { makeReasoning, toRecordedParts } from "./reasoning.ts";
-import { RunStopped } from "./run-state.ts";
+import { originOf, RunStopped } from "./run-state.ts";
 import type { RunUsage } from "./run-usage.ts";
 import { callTool } from "./tools/call-tool.ts";
 import type { AgentTool } from "./tools/tool.ts";
@@ -144,6 +144,7 @@ async function askModel(
     surface: "agents",
     signal,
     limit: used.limit,
+    origin: originOf(run),
     conversationId: run.sessionId,
   };
   const outcome = await complete(deps, gatewayCaller, {

@@ -69,9 +69,13 @@ async function runPattern(deps: CompositeDeps, execution: CompositeRun, context:
   const { tenantId, signal } = context;
   const { run, typicalSteps } = patterns[execution.pattern];
   const profile = profiles[execution.profile];
+  const about = {
+    origin: { jobId: execution.jobId, runId: execution._id },
+    isErased: isRegulated(execution.profile),
+  };
   const calls = makeRunCalls({
     gateway: deps.gateway,
-    caller: { tenantId, keyId: execution.keyId, surface: "composite", signal },
+    caller: { tenantId, keyId: execution.keyId, surface: "composite", signal, ...about },
     recorded: execution.steps,
     onStart: ({ role }, done) => context.progress({ stage: role, done, total: Math.max(typicalSteps, done + 1) }),
     onEnd: async (step) => {

@@ -1,3 +1,4 @@
+import type { CallTexts } from "../tenancy/call-texts.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { Catalogue } from "./catalogue.ts";
@@ -21,8 +22,8 @@ export type GatewayDeps = {
   ledger: Ledger;
   budgets: Budgets;
   schemaChecks: SchemaChecks;
-  /** Whether the texts of chats are kept in their records. */
-  storeContent: boolean;
+  /** Whether the texts of a tenant's chats are kept in their records. */
+  callTexts: Pick<CallTexts, "areKept">;
   /** Attempts of one call at most, those at fallbacks included. */
   maxAttempts: number;
 };

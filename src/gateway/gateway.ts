@@ -6,6 +6,7 @@ import type { CallMetrics } from "../metrics/call-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { Store } from "../store/store.ts";
 import type { ModelFallbacks } from "../store/tenant-store.ts";
+import type { CallTexts } from "../tenancy/call-texts.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import { makeFileBatches } from "./batches/file/file-batches.ts";
@@ -45,6 +46,7 @@ type GatewayInput = {
   >;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
+  callTexts: Pick<CallTexts, "areKept" | "hideOld">;
   customProviders: GatewayDeps["customProviders"];
   redis: Pick<RedisConnections, "producer" | "prefix">;
   jobs: Jobs;
@@ -55,7 +57,7 @@ type GatewayInput = {
 
 /** All model traffic goes through here, however it starts: routed, retried, accounted once. */
 export async function openGateway(input: GatewayInput) {
-  const { config, store, keys, fallbacks, customProviders, redis, logger, metrics } = input;
+  const { config, store, keys, fallbacks, callTexts, customProviders, redis, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRejection: metrics.budgetRefused });
   const ledger = makeLedger({ ...store, toIncrements: makeUsageIncrements(), logger, onSettled: metrics.settled });
   const breakers = makeBreakers();
@@ -72,7 +74,7 @@ export async function openGateway(input: GatewayInput) {
     ledger,
     budgets,
     schemaChecks: input.schemaChecks,
-    storeContent: config.storeContent,
+    callTexts,
     maxAttempts: config.maxAttempts,
   };
   const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
@@ -112,7 +114,7 @@ export async function openGateway(input: GatewayInput) {
       const pending = ledger.pending(logId);
       const document = pending?.tenantId === tenantId ? pending : await store.completions.get(tenantId, logId);
       if (document === null) throw notFound("log record");
-      return document;
+      return callTexts.hideOld(document);
     },
     /** Log records without texts, the newest first. */
     logs: store.completions.list,

@@ -94,7 +94,7 @@ async function writeVersion(
   const title = document.isTitleGiven ? document.title : (read.title ?? document.source.name ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
   const { count, dimensions } = await writeChunks(deps, context, read, {
-    caller: { tenantId, keyId: document.keyId, surface: "ingest", signal },
+    caller: { tenantId, keyId: document.keyId, surface: "ingest", signal, origin: { jobId: context.jobId } },
     model,
     documentId,
     ...(document.collection === undefined ? {} : { collection: document.collection }),

@@ -9,7 +9,7 @@ import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, type Embedded, embedInputs, toEmbeddingInput } from "./embed-chunks.ts";
 
 type MoveDeps = Pick<RagDeps, "store" | "gateway" | "jobs">;
-type MoveContext = Pick<WorkContext, "tenantId" | "signal" | "share">;
+type MoveContext = Pick<WorkContext, "tenantId" | "jobId" | "signal" | "share">;
 
 /** Where documents are moved to, and the key that the calls are counted to. */
 export type Move = { space: VectorSpace; keyId: string };
@@ -24,10 +24,10 @@ export async function moveDocument(
   context: MoveContext,
   { documentId, move: { space, keyId } }: { documentId: string; move: Move },
 ): Promise<boolean> {
-  const { tenantId, signal } = context;
+  const { tenantId, jobId, signal } = context;
   const move = await beginMove(deps, context, { documentId, space });
   if (!move) return false;
-  const caller = { tenantId, keyId, surface: "reindex", signal };
+  const caller = { tenantId, keyId, surface: "reindex", signal, origin: { jobId } };
   try {
     for (let from = 0, length = EMBED_BATCH; length === EMBED_BATCH; from += length) {
       signal.throwIfAborted();

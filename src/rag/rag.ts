@@ -1,7 +1,9 @@
 import type { Config } from "../config.ts";
+import { defined } from "../defined.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
 import { makePace } from "../isolation/pace.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
+import type { CallOrigin } from "../store/completion-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { type Acceptance, acceptDocument, refreshDocument } from "./accept-document.ts";
 import type { RagDeps } from "./deps.ts";
@@ -18,8 +20,11 @@ import type { QueryInput, QueryOutcome } from "./schemas.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 import type { RagSettingsBody } from "./settings-schemas.ts";
 
-/** The caller of a query; `limit` is the run's, if an agent or a workflow queries. */
-export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & { limit?: CallLimit };
+/** The caller of a query, and what it is made for; `limit` is the run's, if an agent or a workflow queries. */
+export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & {
+  limit?: CallLimit;
+  origin?: CallOrigin;
+};
 
 type Tail<T extends readonly unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
 
@@ -64,13 +69,13 @@ export function makeRag(
     requireCollections: (...given: Tail<Parameters<typeof requireCollections>>) => requireCollections(deps, ...given),
     /** @throws AppError `not_found` for a collection that is not there, `insufficient_scope`. */
     async query(
-      { tenantId, keyId, collections, limit }: QueryCaller,
+      { tenantId, keyId, collections, limit, origin }: QueryCaller,
       query: QueryInput,
       signal: AbortSignal,
     ): Promise<QueryOutcome> {
       await requireCollections(deps, { tenantId, collections }, { wanted: query.collection });
       pace.begins(tenantId);
-      const about = { surface: "rag", signal, ...(limit === undefined ? {} : { limit }) } as const;
+      const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
       return runQuery({ tenantId, keyId, collections, ...about }, query);
     },
     /** Refreshes documents whose time has come. Run it on a schedule. */

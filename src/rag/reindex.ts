@@ -143,9 +143,9 @@ async function requirePresent({ embeddingModels }: RagDeps, tenantId: string, mo
   throw new AppError("wrong_state", message);
 }
 
-async function probe(deps: RagDeps, { tenantId, recordId, signal }: WorkContext, record: ReindexRecord) {
+async function probe(deps: RagDeps, { tenantId, recordId, jobId, signal }: WorkContext, record: ReindexRecord) {
   const { model, keyId } = record;
-  const caller = { tenantId, keyId, surface: "reindex", signal };
+  const caller = { tenantId, keyId, surface: "reindex", signal, origin: { jobId } };
   const [vector] = (await deps.gateway.embed(caller, { model, input: [PROBE] })).embeddings;
   if (!vector) throw new TypeError("the gateway gave no embedding");
   await deps.store.reindexes.setDimensions(tenantId, recordId, vector.length);

@@ -80,7 +80,7 @@ async function run(deps: BackgroundDeps, context: WorkContext) {
   if (record === null) return endedResult(deps, tenantId, recordId);
   const confirm = () => context.progress({ stage: "response", done: 1, total: 1 });
   try {
-    const asked = await readRequest(deps, record, signal);
+    const asked = await readRequest(deps, record, context);
     const status = await (record.isStreamed ? stream : complete)(deps, record, { ...asked, confirm });
     return status === undefined ? endedResult(deps, tenantId, recordId) : { responseId: recordId, status };
   } catch (error) {
@@ -119,7 +119,7 @@ function keepRounds({ responses }: BackgroundDeps["store"], { tenantId, _id }: B
   };
 }
 
-async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse, signal: AbortSignal) {
+async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse, { jobId, signal }: WorkContext) {
   const { body: kept, options } = JSON.parse(record.request ?? "{}") as BackgroundRequest; // as it was accepted
   const own = JSON.parse(record.input) as InputItem[]; // likewise
   const body: ResponsesBody = { ...kept, input: [...kept.input, ...own] };
@@ -129,7 +129,7 @@ async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse
   const { _id: from, tenantId, createdAt: at } = record;
   // The run of an agent or a pattern is found again by the next attempt.
   const { surface, ...stored } = record.caller;
-  const about = { surface, signal, runJobId: derivedId("job", { at, from }) };
+  const about = { surface, signal, origin: { jobId }, runJobId: derivedId("job", { at, from }) };
   const caller: ChatCaller = { ...fromStoredCaller(tenantId, stored), ...about };
   const begun: ResponseObject = { ...readResponse(record), status: "in_progress" };
   const rounds = { past: JSON.parse(record.rounds ?? "[]") as Round[], keep: keepRounds(store, record) }; // as it wrote them

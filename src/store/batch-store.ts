@@ -1,6 +1,7 @@
 import type { Db, UpdateFilter } from "mongodb";
 import type { ReservedAmount } from "./budget-store.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import type { CallOrigin } from "./completion-store.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, insertIfAbsent, insertOrFind, unlessDuplicate, updateIf } from "./writes.ts";
@@ -20,6 +21,7 @@ export type BatchState = (typeof batchStates)[number];
 export type BatchItemDocument = TenantDocument & {
   keyId: string;
   surface: string;
+  origin?: CallOrigin;
   /** Items of a group go together: one provider, one key, one model. */
   group: string;
   provider: string;

@@ -8,8 +8,22 @@ import { makeRecords } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
 import { DUPLICATE_KEY, runWrite } from "./writes.ts";
 
-/** The log record of one model call of any surface, however it ended. Never changed after it was written. */
-export type CompletionDocument = {
+/** What a call was made for: of each what there was. */
+export type CallOrigin = {
+  /** The request that the call answers. Calls of jobs have none: their job was accepted by a request that is over. */
+  requestId?: string;
+  jobId?: string;
+  /** The run of an agent, a workflow or a composite pattern. */
+  runId?: string;
+  agentId?: string;
+  workflowId?: string;
+};
+
+/**
+ * The log record of one model call of any surface, however it ended. Never changed after it was written, but that its texts
+ * are removed.
+ */
+export type CompletionDocument = CallOrigin & {
   /** The log id, as `log_…`. */
   _id: string;
   tenantId: string;
@@ -40,14 +54,14 @@ export type CompletionDocument = {
   firstTokenMs?: number;
   durationMs: number;
   createdAt: Date;
-  /** Kept only where the operator wants the texts of chats kept. */
+  /** Kept only if the tenant, or else the operator, wants the texts of chats kept. */
   content?: { messages: unknown[]; text: string };
   /** By which it counts among the call logs of its tenant. Absent in records of earlier releases, which do not count. */
   bytes?: number;
 };
 
 /** What the store keeps for a call besides its texts, in bytes. */
-const BYTES_BESIDE_TEXTS = 1_024;
+export const BYTES_BESIDE_TEXTS = 1_024;
 
 const withBytes = (document: CompletionDocument): CompletionDocument => {
   const texts = document.content === undefined ? 0 : calculateObjectSize(document.content);
@@ -64,12 +78,18 @@ export const completionsCollection = defineCollection<CompletionDocument>({
   indexes: [
     { key: { tenantId: 1, _id: -1 }, name: "failed_newest", partialFilterExpression: { outcome: "failed" } },
     { key: { tenantId: 1, _id: -1 }, name: "tenant_newest" },
+    { key: { tenantId: 1, _id: 1 }, name: "with_texts", partialFilterExpression: { content: { $exists: true } } },
   ],
 });
 
 const shown = [
   "keyId",
   "surface",
+  "requestId",
+  "jobId",
+  "runId",
+  "agentId",
+  "workflowId",
   "endUser",
   "kind",
   "requestedModel",
@@ -99,7 +119,7 @@ export type CompletionFilter = Partial<Pick<CompletionDocument, (typeof filtered
   from?: Date;
   to?: Date;
 };
-const filtered = ["keyId", "surface", "kind", "model", "provider", "outcome"] as const;
+const filtered = ["keyId", "surface", "kind", "model", "provider", "outcome", "requestId", "jobId", "runId"] as const;
 
 export type CompletionStore = ReturnType<typeof makeCompletionStore>;
 

@@ -3,7 +3,7 @@ import { firstIdAt, type IdKind } from "../ids.ts";
 import { type AgentRunRecord, agentRunCollection } from "./agent-run-store.ts";
 import { type AuditEntry, auditCollection } from "./audit-store.ts";
 import { ofTenant, type TenantDocument } from "./collection.ts";
-import { type CompletionDocument, completionsCollection, toLogUse } from "./completion-store.ts";
+import { BYTES_BESIDE_TEXTS, type CompletionDocument, completionsCollection, toLogUse } from "./completion-store.ts";
 import { aboutUse, toRemoved } from "./run-use.ts";
 import { makeUseStore } from "./use-store.ts";
 import {
@@ -53,6 +53,20 @@ export function makeRetentionStore(db: Db) {
       }
       await removeLogs(found.slice(0, count));
       return sum;
+    },
+    /** Removes the texts of a tenant's call logs that began before a time; the records stay. */
+    async removeCallTexts(tenantId: string, before: Date): Promise<number> {
+      const texts = { content: { $exists: true } };
+      const old = await findOld(completions, { kind: "log", before, filter: ofTenant(tenantId, texts) });
+      if (old.length === 0) return 0;
+      const ids = old.map(({ _id }) => _id);
+      const change = { $unset: { content: "" as const }, $set: { bytes: BYTES_BESIDE_TEXTS } };
+      const { modifiedCount } = await completions.updateMany({ _id: { $in: ids }, ...texts }, change);
+      const ofTexts = old.flatMap(({ bytes }) =>
+        bytes === undefined ? [] : [{ tenantId, bytes: bytes - BYTES_BESIDE_TEXTS }],
+      );
+      await use.addAll(ofTexts.slice(0, modifiedCount).map((log) => toLogUse(log, -1)));
+      return modifiedCount;
     },
     /** Tenants whose call logs have more bytes than a limit. */
     callLogsAbove: use.callLogsAbove,

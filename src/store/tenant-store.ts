@@ -19,6 +19,8 @@ export type TenantRecord = {
   fallbacks?: ModelFallbacks[];
   /** By which its documents are embedded from now on; absent: the platform's. */
   embeddingModel?: string;
+  /** Days that it keeps the texts of its model calls, 0 for none; absent: as the operator has it. */
+  callTextDays?: number;
 };
 
 /** Who set a budget: the operator, or the tenant. */
@@ -71,6 +73,17 @@ export function makeTenantStore(db: Db) {
         embeddingModel === null ? { $unset: { embeddingModel: "" as const } } : { $set: { embeddingModel } };
       await tenants.updateOne({ _id: tenantId }, update);
     },
+    async setCallTextDays(tenantId: string, callTextDays: number): Promise<void> {
+      await tenants.updateOne({ _id: tenantId }, { $set: { callTextDays } });
+    },
+    /** How long tenants after an id keep the texts of calls, in the order of their ids. */
+    callTextDaysAfter: (tenantId: string, limit: number) =>
+      tenants
+        .find({ _id: { $gt: tenantId } }, { projection: { callTextDays: 1 } })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .map(({ _id, callTextDays }) => ({ tenantId: _id, callTextDays }))
+        .toArray(),
     /** Sets the operator's budget a month, or the tenant's own, or removes it. */
     async setBudget(tenantId: string, nanoUsd: number | null, field: BudgetField = "monthlyBudgetNanoUsd") {
       const update = nanoUsd === null ? { $unset: { [field]: "" as const } } : { $set: { [field]: nanoUsd } };

@@ -23,6 +23,7 @@ const misspelt: [call: string, body: object, field: string, nearest: string][] =
   ["POST /ai/widget/key", { origins: ["https://acme.io"] }, "origins", "allowedOrigins"],
   ["PUT /budget", { limit: 5, limitUsd: 100 }, "limit", "limitUsd"],
   ["PUT /ai/fallbacks", { fallbacks: [{ model: "a", models: ["b"], max: 1 }] }, "fallbacks[0].max", "models"],
+  ["PUT /settings", { callTextDays: 5, callTextsDays: 5 }, "callTextsDays", "callTextDays"],
   ["PUT /rag/settings", { embeddingModel: null, embedding_model: "x" }, "embedding_model", "embeddingModel"],
   ["PUT /ai/providers/custom/desk", provider({ baseURL: "x" }), "baseURL", "baseUrl"],
   ["PUT /ai/providers/custom/desk", provider({}, { maxOutputs: 5 }), "models[0].maxOutputs", "maxOutput"],
@@ -72,6 +73,7 @@ const misspelt: [call: string, body: object, field: string, nearest: string][] =
 
 /** Null in a field that limits: without it there would be no limit. */
 const nulls: [call: string, body: object, param: string][] = [
+  ["PUT /settings", { callTextDays: null }, "callTextDays"],
   ["POST /keys", { collections: null }, "collections"],
   ["POST /keys", { expiresAt: null }, "expiresAt"],
   ["POST /ai/widget/key", { maxTokens: null }, "maxTokens"],

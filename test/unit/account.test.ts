@@ -57,7 +57,7 @@ describe("the account of a model call", () => {
     let clock = 1_000;
     performance.now = () => clock;
     try {
-      const call = beginCall(ledger, caller, about, held);
+      const call = beginCall(ledger, caller, { ...about, areTextsKept: true }, held);
       clock += 3.0004;
       call.onAttempt();
       clock += 4;
@@ -67,7 +67,7 @@ describe("the account of a model call", () => {
       clock += 6;
       call.onFirstToken();
       const content = { messages: [], text: "4" };
-      const end: CallEnd = { usage, estimate: () => none, finishReason: "stop", content };
+      const end: CallEnd = { usage, estimate: () => none, finishReason: "stop", content: () => content };
       const timingsMs = { total: 18, provider: 15, firstToken: 12 };
       const settlement = call.settle(end);
       expect(settlement).to.deep.equal({ usage, costUsd: 0.0004, timingsMs });
@@ -175,27 +175,28 @@ describe("the account of a model call", () => {
     const order: string[] = [];
     const step = async (name: string) => void order.push(name);
     const deps = {
+      callTexts: { areKept: () => step("settings read").then(() => true) },
       ledger: { ...ledger, requireTaken: () => (order.includes("taken") ? undefined : step("taken")) },
       budgets: { reserve: () => step("reserved").then(() => held) },
     };
     const limit = { ...caller.limit, check: () => void order.push("checked") };
     const call = await openCall(deps, { ...caller, limit }, about);
-    expect(order).to.deep.equal(["taken", "checked", "reserved"]);
+    expect(order).to.deep.equal(["settings read", "taken", "checked", "reserved"]);
     expect(call.capped({ model: "m", messages: [] }).maxTokens).to.equal(1_000);
     expect(records).to.deep.equal([]);
   });
 
   it("is opened at once where there is nothing to wait for, and without the store for a free model", async () => {
     const { caller, ledger } = makeHarness();
-    const budgets = { reserve: () => undefined };
-    expect(openCall({ ledger, budgets }, caller, about)).to.have.property("logId");
+    const free = { budgets: { reserve: () => undefined }, callTexts: { areKept: () => false } };
+    expect(openCall({ ledger, ...free }, caller, about)).to.have.property("logId");
     const full = { ...ledger, requireTaken: () => Promise.reject(unavailable("The store")) };
     const ofPrice = (input: number) => ({
       ...about,
       routing: { ...about.routing, model: { ...model, price: { input, output: 1 } } },
     });
-    expect(openCall({ ledger: full, budgets }, caller, ofPrice(0))).to.have.property("logId");
-    const error = await Promise.resolve(openCall({ ledger: full, budgets }, caller, ofPrice(0.2))).catch(toErrorView);
+    expect(openCall({ ledger: full, ...free }, caller, ofPrice(0))).to.have.property("logId");
+    const error = await Promise.resolve(openCall({ ledger: full, ...free }, caller, ofPrice(0.2))).catch(toErrorView);
     expect(error).to.include({ code: "unavailable" });
   });
 });

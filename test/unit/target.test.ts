@@ -65,7 +65,7 @@ function makeDeps(
       flush: async () => undefined,
     },
     schemaChecks: { checkDefinition: async () => undefined, checkInput: async () => undefined },
-    storeContent: false,
+    callTexts: { areKept: () => false },
     maxAttempts: 5,
   };
 }

@@ -3,6 +3,7 @@ import { defined } from "../../defined.ts";
 import { idSchema } from "../../ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
 import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
+import { originOf } from "../run-state.ts";
 import { defineTool, toolKind } from "./tool.ts";
 
 const DEFAULT_TOP_K = 5;
@@ -37,7 +38,7 @@ export const ragQuery = toolKind({
           topK: Math.min(topK, most),
           ...defined({ documentIds, collection, expand, rerank }),
         };
-        const { results } = await deps.rag.query({ ...caller, limit }, request, signal);
+        const { results } = await deps.rag.query({ ...caller, limit, origin: originOf(setup.run) }, request, signal);
         if (results.length === 0) return "No passage fits.";
         return results
           .map(({ title, heading, page, documentId, content }) => {

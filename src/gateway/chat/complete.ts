@@ -51,7 +51,7 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
   const text = clean(result.text);
   const parts = result.parts && markReasoning(result.parts, model.provider).map((part) => mapText(part, clean));
   const estimate = () => estimateUsage({ messages: wireRequest.messages, model }, text, toolCalls);
-  const end = { usage, estimate, finishReason, ...keptContent(deps, wireRequest.messages, text) };
+  const end = { usage, estimate, finishReason, content: () => toContent(wireRequest.messages, text) };
   if (responseFormat !== undefined) {
     const mismatch = await findMismatch(deps.schemaChecks, caller, responseFormat, { text, finishReason });
     if (mismatch !== undefined) {
@@ -157,9 +157,8 @@ export function toRoutingView({ requested, model, reason, skipped }: Routing): R
   return skipped === undefined ? view : { ...view, skipped: [...skipped] };
 }
 
-/** The texts for the log record, where the operator wants them kept. */
-export function keptContent(deps: GatewayDeps, messages: readonly Message[], text: string) {
-  if (!deps.storeContent) return {};
+/** The texts for the log record. */
+export function toContent(messages: readonly Message[], text: string) {
   const kept = messages.map(({ role, content }) => ({ role, content: textOf(content).slice(0, KEPT_CHARACTERS) }));
-  return { content: { messages: kept, text: text.slice(0, KEPT_CHARACTERS) } };
+  return { messages: kept, text: text.slice(0, KEPT_CHARACTERS) };
 }

@@ -10,7 +10,7 @@ import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
 import { attemptTarget, findKeys, isUsable, notConfigured, toTarget } from "../resilience/target.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
-import { keptContent, toCompletionRequest } from "./complete.ts";
+import { toCompletionRequest, toContent } from "./complete.ts";
 import type { Plan } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
 import { factsOf } from "./stream.ts";
@@ -52,7 +52,7 @@ const forwardingOf = ({ providers }: GatewayDeps, { reach, provider }: Catalogue
  */
 function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
   return askForwarded(deps, caller, chat, async (share) => {
-    const { about, wire, toEnd } = toCounted(deps, caller, chat);
+    const { about, wire, toEnd } = toCounted(caller, chat);
     const { call, result } = await askModel(
       deps,
       share,
@@ -70,7 +70,7 @@ function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat):
 
 /** The same as a stream of whole events. Retries until the first of them, never after it. Throws also in the middle. */
 async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): AsyncGenerator<Buffer> {
-  const { about, wire, toEnd } = toCounted(deps, caller, chat);
+  const { about, wire, toEnd } = toCounted(caller, chat);
   const { call, iterator, first, permit } = await askForwarded(deps, caller, chat, async (share) => {
     const { call, result } = await askModel(deps, share, { ...about, isStreamed: true }, (call) => {
       call.capped(wire);
@@ -167,13 +167,13 @@ export function toCountedRequest({ model, raw, chat, unreadTokens, maxTokens }: 
 }
 
 /** What the record and the budget need to know of a request that is not read. */
-function toCounted(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat) {
+function toCounted(caller: GatewayCaller, chat: ForwardedChat) {
   const { model, raw } = chat;
   const { known, wire, toBounds } = toCountedRequest(chat);
   const inputTokens = () => (known ? estimateMessageTokens(known.messages, model) : estimateTokens(raw.body));
   const toEnd = (text: string) => ({
     estimate: () => ({ inputTokens: inputTokens(), outputTokens: estimateTokens(text) }),
-    ...keptContent(deps, wire.messages, text),
+    content: () => toContent(wire.messages, text),
   });
   const named = withEndUser(caller, chat.chat ?? {});
   return { wire, toEnd, about: { caller: named, kind: "chat" as const, inputTokens, toBounds } };

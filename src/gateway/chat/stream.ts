@@ -8,7 +8,7 @@ import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
 import type { AttemptPermit } from "../resilience/target.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
-import { keptContent, readably, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
+import { readably, settleChat, toAsked, toCompletionRequest, toContent } from "./complete.ts";
 import { makeFenceFilter } from "./json-fence.ts";
 import type { ChatOutcome } from "./outcome.ts";
 import { type Plan, type PlannedChat, reportFallback } from "./plan.ts";
@@ -63,7 +63,7 @@ export async function* streamChat(
         if (mismatch !== undefined) throw mismatch;
       }
       failure = undefined;
-      yield [...deltas, settleWhole(deps, stream, response)];
+      yield [...deltas, settleWhole(stream, response)];
       return;
     }
     throw streamCut();
@@ -78,25 +78,21 @@ export async function* streamChat(
     stream?.permit.note(() => factsOf(response));
     stream?.permit.leave(failure);
     if (stream !== undefined && failure !== undefined) {
-      stream.call.settle({ ...servedOf(deps, stream, response), error: failure });
+      stream.call.settle({ ...servedOf(stream, response), error: failure });
     }
   }
 }
 
 /** The served part of a stream, which the provider bills whether the stream ended or broke off. */
-function servedOf(
-  deps: GatewayDeps,
-  { request: { messages }, routing: { model } }: OpenStream,
-  response: StreamedResponse,
-) {
+function servedOf({ request: { messages }, routing: { model } }: OpenStream, response: StreamedResponse) {
   const estimate = () => response.measure({ messages, model });
-  return { usage: response.usage(), estimate, ...keptContent(deps, messages, response.content().text) };
+  return { usage: response.usage(), estimate, content: () => toContent(messages, response.content().text) };
 }
 
 /** Settles a stream that came to its end, and reports it. */
-function settleWhole(deps: GatewayDeps, stream: OpenStream, response: StreamedResponse): StreamEnd {
+function settleWhole(stream: OpenStream, response: StreamedResponse): StreamEnd {
   const { finishReason = "stop", providerFinishReason } = response.finish() ?? {};
-  const end = { ...servedOf(deps, stream, response), finishReason };
+  const end = { ...servedOf(stream, response), finishReason };
   const { toolCalls } = response.content();
   const given = response.parts();
   const parts = given && markReasoning(given, stream.routing.model.provider);

@@ -1,8 +1,9 @@
 import { defined } from "../../defined.ts";
 import { AppError, type ErrorView, toErrorView, withoutText } from "../../errors.ts";
 import { newId } from "../../ids.ts";
-import type { CompletionDocument } from "../../store/completion-store.ts";
+import type { CallOrigin, CompletionDocument } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
+import type { GatewayDeps } from "../deps.ts";
 import type { CompletionRequest, FinishReason, Usage } from "../providers/provider.ts";
 import { withoutZeros } from "../providers/usage.ts";
 import type { Preprocessing } from "../schemas.ts";
@@ -22,6 +23,10 @@ export type GatewayCaller = {
   endUser?: string | undefined;
   /** The conversation that its calls are parts of, for traces. */
   conversationId?: string | undefined;
+  /** What it is made for. */
+  origin?: CallOrigin;
+  /** Of a run that erases what was said at its end: no record keeps texts of it. */
+  isErased?: boolean;
   /** The limit of a run that makes several calls. */
   limit?: CallLimit;
   /** Called, before the first part of an answer, for each setting that a fallback does not take as it is asked for. */
@@ -45,7 +50,8 @@ export type CallEnd = {
   usage?: Usage | undefined;
   estimate?: () => Usage;
   finishReason?: FinishReason;
-  content?: CompletionDocument["content"];
+  /** The texts for the log record. Only called if they are kept. */
+  content?: () => CompletionDocument["content"];
   /** Set when it did not complete. */
   error?: unknown;
   /** The answer was there already: it cost nothing. */
@@ -55,7 +61,10 @@ export type CallEnd = {
 /** What the call used and cost, billed failed attempts included. */
 type Settlement = { usage: Usage; costUsd: number; timingsMs: Preprocessing["timingsMs"] };
 
-type CallDeps = { ledger: Pick<Ledger, "record" | "requireTaken">; budgets: Pick<Budgets, "reserve"> };
+type CallDeps = Pick<GatewayDeps, "callTexts"> & {
+  ledger: Pick<Ledger, "record" | "requireTaken">;
+  budgets: Pick<Budgets, "reserve">;
+};
 
 /** One model call under way. It is settled exactly once, however it ends. */
 export type Call = ReturnType<typeof beginCall>;
@@ -66,21 +75,34 @@ export type CallAbout = {
   isStreamed: boolean;
   /** The estimate of the prompt. */
   inputTokens: () => number;
+  /** Whether its record keeps its texts; default: no. */
+  areTextsKept?: boolean;
 };
 /** One that will cost something, with what it may cost. */
 export type PricedCall = CallAbout & { toBounds: () => CostBounds };
 
 /**
  * Begins a call that will cost something: the most that it can cost is set aside of the tenant's budget, or what is left.
- * A promise only when there is a budget to take it from.
+ * A promise only when there is a budget to take it from, or when the tenant's settings must be read.
  * @throws AppError `budget_exhausted`; `storage_full`, `store_read_only` while its record could not be kept; what the run's
  * limit throws.
  */
 export function openCall(deps: CallDeps, caller: GatewayCaller, about: PricedCall): Call | Promise<Call> {
+  const areTextsKept = caller.isErased ? false : deps.callTexts.areKept(caller.tenantId);
+  if (areTextsKept instanceof Promise) return areTextsKept.then((are) => openPaid(deps, caller, about, are));
+  return openPaid(deps, caller, about, areTextsKept);
+}
+
+function openPaid(
+  deps: CallDeps,
+  caller: GatewayCaller,
+  about: PricedCall,
+  areTextsKept: boolean,
+): Call | Promise<Call> {
   const refused = about.routing.model.price.input > 0 ? deps.ledger.requireTaken() : undefined;
-  if (refused) return refused.then(() => openCall(deps, caller, about));
+  if (refused) return refused.then(() => openPaid(deps, caller, about, areTextsKept));
   caller.limit?.check();
-  const begin = (held: Reservation | undefined) => beginCall(deps.ledger, caller, about, held);
+  const begin = (held: Reservation | undefined) => beginCall(deps.ledger, caller, { ...about, areTextsKept }, held);
   const reserved = deps.budgets.reserve(caller.tenantId, about.toBounds, caller.signal);
   return reserved instanceof Promise ? reserved.then(begin) : begin(reserved);
 }
@@ -149,7 +171,8 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         durationMs,
         createdAt,
         ...defined({ endUser: caller.endUser, finishReason: end.finishReason, error, firstTokenMs }),
-        ...defined({ content: end.content }),
+        ...caller.origin,
+        ...defined({ content: about.areTextsKept ? end.content?.() : undefined }),
       });
       const providerMs = round(durationMs - (firstAttemptAt - startedAt));
       const timingsMs = defined({ total: durationMs, provider: providerMs, firstToken: firstTokenMs });

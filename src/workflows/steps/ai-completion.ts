@@ -3,7 +3,7 @@ import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { ChatOutcome } from "../../gateway/chat/outcome.ts";
 import { makeUsageTracker } from "../../runs.ts";
-import { commonFields, type StepResult, stepKind, template, textField } from "./step.ts";
+import { commonFields, originOf, type StepResult, stepKind, template, textField } from "./step.ts";
 
 /** Asks a model. An answer that is not whole fails the step, unless it says that it takes that. */
 export const aiCompletion = stepKind({
@@ -27,7 +27,14 @@ export const aiCompletion = stepKind({
     const { model, temperature, maxTokens, allowIncomplete = false } = step;
     const { prompt, systemPrompt } = await fill();
     const { limit, spent } = makeUsageTracker();
-    const caller = { tenantId: run.tenantId, keyId: run.caller.keyId, surface: "workflows", signal, limit };
+    const caller = {
+      tenantId: run.tenantId,
+      keyId: run.caller.keyId,
+      surface: "workflows",
+      signal,
+      limit,
+      origin: originOf(run),
+    };
     try {
       const outcome = await deps.gateway.complete(caller, {
         model,

@@ -6,7 +6,7 @@ import { collectionChoiceSchema } from "../../rag/collections.ts";
 import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
 import { makeUsageTracker } from "../../runs.ts";
 import { fromStoredCaller } from "../../tenancy/roles.ts";
-import { commonFields, stepKind, template, textField } from "./step.ts";
+import { commonFields, originOf, stepKind, template, textField } from "./step.ts";
 
 const DEFAULT_TOP_K = 10;
 /** Longest query, in characters; that of `POST /rag/query`. */
@@ -36,7 +36,7 @@ export const ragQuery = stepKind({
     const { limit, spent } = makeUsageTracker();
     const { topK = DEFAULT_TOP_K, documentIds, collection, expand, rerank } = step;
     const request = { query, topK, mode: "hybrid" as const, ...defined({ documentIds, collection, expand, rerank }) };
-    const caller = { ...fromStoredCaller(run.tenantId, run.caller), limit };
+    const caller = { ...fromStoredCaller(run.tenantId, run.caller), limit, origin: originOf(run) };
     const { results: output } = await deps.rag.query(caller, request, signal);
     return { output, spent: spent() };
   },

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { AppError } from "../../errors.ts";
 import type { Spent } from "../../runs.ts";
+import type { CallOrigin } from "../../store/completion-store.ts";
 import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
 import type { WorkflowsDeps } from "../deps.ts";
 import type { StepField } from "../step-texts.ts";
@@ -83,6 +84,13 @@ export type StepKind<S> = {
   /** One attempt, perhaps repeated after a crash. @throws AppError (`retryable`: would another help); the signal's reason. */
   run(work: StepWork<S>): Promise<StepResult>;
 };
+
+/** What the model calls of a run are made for. */
+export const originOf = ({ jobId, workflowId, _id: runId }: WorkflowRunRecord): CallOrigin => ({
+  jobId,
+  runId,
+  workflowId,
+});
 
 /** Declares a type of step; the schema gives the type of its steps. */
 export const stepKind = <S>(kind: StepKind<S>): StepKind<S> => kind;

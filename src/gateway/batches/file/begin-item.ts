@@ -45,7 +45,7 @@ export async function beginItem(
   const { tenantId, keyId, endpoint } = batch;
   const { jobId } = held;
   const surface = endpoint === messagesEndpoint ? "anthropic-batch" : "openai-batch";
-  const caller: GatewayCaller = { tenantId, keyId, surface, signal };
+  const caller: GatewayCaller = { tenantId, keyId, surface, signal, origin: { jobId } };
   if (Buffer.byteLength(JSON.stringify(body) ?? "") > MAX_REQUEST_BYTES)
     throw new AppError("request_too_large", `A request of a batch has ${MAX_REQUEST_BYTES} bytes at most.`);
   if (endpoint === "/v1/embeddings") {

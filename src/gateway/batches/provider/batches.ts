@@ -84,7 +84,7 @@ export function makeBatches(deps: BatchDeps) {
         expiries: 0,
         logId: newId("log"),
         ...(reserved && { reserved }),
-        ...defined({ debug }),
+        ...defined({ debug, origin: caller.origin }),
         createdAt: new Date(now),
         expireAt: new Date(now + KEEP_ITEM_MS),
       };

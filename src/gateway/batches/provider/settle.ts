@@ -2,6 +2,7 @@ import { defined } from "../../../defined.ts";
 import { AppError, type ErrorView, toErrorView, withoutText } from "../../../errors.ts";
 import type { BatchItemDocument } from "../../../store/batch-store.ts";
 import type { CompletionDocument } from "../../../store/completion-store.ts";
+import { toContent } from "../../chat/complete.ts";
 import { withoutFence } from "../../chat/json-fence.ts";
 import { toChatResponse } from "../../chat/response.ts";
 import { findMismatch, MISMATCH } from "../../chat/response-format.ts";
@@ -25,6 +26,9 @@ const PAGE = 10_000;
 
 /** What an item asks for. */
 export const requestOf = (item: BatchItemDocument) => item.request as CompletionRequest; // as `accept` recorded it
+
+const messagesOf = (item: BatchItemDocument) =>
+  item.raw ? [{ role: "user" as const, content: item.raw.body }] : requestOf(item).messages;
 
 /** The error of an answer that does not match the schema of its item. @throws what keeps that from being found out. */
 async function findItemMismatch({ gateway }: RunDeps, item: BatchItemDocument, result: CompletionResult) {
@@ -65,7 +69,9 @@ export async function settleItem(
   const failure = "error" in outcome ? outcome.error : result && (await findItemMismatch(deps, item, result));
   const error = failure && toErrorView(failure);
   const spent = toSpent(deps, item, failed, result);
-  const record = toRecord(item, spent, result, error);
+  const areTextsKept = result !== undefined && (await gateway.callTexts.areKept(item.tenantId));
+  const content = areTextsKept ? toContent(messagesOf(item), result.text) : undefined;
+  const record = { ...toRecord(item, spent, result, error), ...defined({ content }) };
   await gateway.ledger.write(record);
   if (error) await jobs.held.end(item._id, { error });
   else if ("result" in outcome) await jobs.held.end(item._id, { result: toBody(item, outcome, spent) });
@@ -103,8 +109,7 @@ function toSpent(
   result?: CompletionResult,
 ): Spent {
   const model = gateway.catalogue.find(item.model);
-  const messages = item.raw ? [{ role: "user" as const, content: item.raw.body }] : requestOf(item).messages;
-  const asked = { messages, model };
+  const asked = { messages: messagesOf(item), model };
   const estimate = () => estimateUsage(asked, result?.text ?? "", result?.toolCalls ?? []);
   const counted = result && countUsage({ usage: result.usage, estimate });
   const { isFlex: _, ...usage } = counted?.usage ?? { inputTokens: 0, outputTokens: 0 }; // a batch has its own price
@@ -146,6 +151,8 @@ function toRecord(item: BatchItemDocument, spent: Spent, result?: CompletionResu
     tenantId: item.tenantId,
     keyId: item.keyId,
     surface: item.surface,
+    ...item.origin,
+    jobId: item._id,
     endUser: endUserOf(item.request),
     kind: "chat" as const,
     requestedModel: item.requestedModel,

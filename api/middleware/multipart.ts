@@ -96,7 +96,22 @@ export async function readMultipartBody(
     throw error;
   });
   await keeping;
-  return Object.fromEntries(fields);
+  return nested(fields);
+}
+
+const partOfField = /^([^[\]]+)\[([^[\]]+)\]$/;
+
+/** The fields of a form, with those of names as `a[b]` as objects, which is how clients send those. */
+function nested(fields: ReadonlyMap<string, unknown>): Record<string, unknown> {
+  const objects = new Map<string, Map<string, unknown>>();
+  const plain = new Map<string, unknown>();
+  for (const [name, value] of fields) {
+    const [, outer, inner] = partOfField.exec(name) ?? [];
+    if (outer === undefined || inner === undefined || fields.has(outer)) plain.set(name, value);
+    else objects.set(outer, (objects.get(outer) ?? new Map()).set(inner, value));
+  }
+  const made = [...objects].map(([name, parts]) => [name, Object.fromEntries(parts)] as const);
+  return Object.fromEntries([...plain, ...made]);
 }
 
 function openParser(ctx: ApiContext, limitBytes: number): busboy.Busboy {

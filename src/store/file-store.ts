@@ -33,6 +33,10 @@ export type FileDocument = TenantDocument & {
   keyId?: string;
   bytes: number;
   createdAt: Date;
+  /** From then on it is there for nobody. */
+  expiresAt?: Date;
+  /** When a sweep removes one that expires; later than `expiresAt` while a batch reads it. */
+  removeAt?: Date;
 };
 
 /** What is wrong with a line of an input file. */
@@ -64,6 +68,8 @@ export type FileBatchDocument = TenantDocument & {
   /** Chosen ahead, so that a second try writes the same files. */
   outputFileId: string;
   errorFileId: string;
+  /** Seconds after which the files of its answers expire. */
+  outputExpiresAfter?: number;
   createdAt: Date;
   /** When it was last changed or looked at. */
   updatedAt: Date;
@@ -73,8 +79,24 @@ export type FileBatchDocument = TenantDocument & {
 
 export const fileCollection = defineCollection<FileDocument>({
   name: "files",
-  indexes: [{ name: "tenant_newest", key: { tenantId: 1, _id: -1 } }],
+  indexes: [
+    { name: "tenant_newest", key: { tenantId: 1, _id: -1 } },
+    { name: "expired", key: { removeAt: 1 }, sparse: true },
+  ],
 });
+
+/** The time at which a file expires that is made then, and is kept for so many seconds. */
+export function expiryAfter(
+  createdAt: Date,
+  seconds: number | undefined,
+): Pick<FileDocument, "expiresAt" | "removeAt"> {
+  if (seconds === undefined) return {};
+  const at = new Date(createdAt.getTime() + seconds * 1_000);
+  return { expiresAt: at, removeAt: at };
+}
+
+/** Which files are still there. */
+const unexpired = () => ({ expiresAt: { $not: { $lte: new Date() } } });
 
 export const fileBatchCollection = defineCollection<FileBatchDocument>({
   name: "fileBatches",
@@ -89,20 +111,28 @@ export const fileBatchCollection = defineCollection<FileBatchDocument>({
 export function makeFileStore(db: Db) {
   const files = db.collection<FileDocument>(fileCollection.name);
   const batches = db.collection<FileBatchDocument>(fileBatchCollection.name);
-  const { get: find, ensure, remove, count } = makeRecords(files);
+  const { ensure, remove, count } = makeRecords(files);
   const { insert: insertBatch, get: findBatch, remove: removeBatch } = makeRecords(batches);
   return {
-    find,
+    find: (tenantId: string, fileId: string): Promise<FileDocument | null> =>
+      files.findOne(ofTenant(tenantId, { _id: fileId, ...unexpired() })),
     /** Those of these files that are there. */
     findAll: (tenantId: string, fileIds: readonly string[]) =>
-      files.find(ofTenant(tenantId, { _id: { $in: [...fileIds] } })).toArray(),
+      files.find(ofTenant(tenantId, { _id: { $in: [...fileIds] }, ...unexpired() })).toArray(),
     ensure,
     remove,
     count,
     list: (
       tenantId: string,
       { purpose, keyId, ...page }: PageQuery & { purpose?: FilePurpose | undefined; keyId?: string | undefined },
-    ): Promise<Page<FileDocument>> => findPage(files, { tenantId, page, filter: defined({ purpose, keyId }) }),
+    ): Promise<Page<FileDocument>> =>
+      findPage(files, { tenantId, page, filter: { ...unexpired(), ...defined({ purpose, keyId }) } }),
+    /** Files of all tenants that are to be removed. */
+    expiredFiles: ({ before, limit }: { before: Date; limit: number }) =>
+      findFirst(files, { removeAt: { $lte: before } }, { by: "removeAt", limit }),
+    /** Leaves an expired file for a later sweep. */
+    postponeRemoval: async ({ tenantId, _id }: TenantDocument, removeAt: Date): Promise<void> =>
+      void (await files.updateOne(ofTenant(tenantId, { _id }), { $set: { removeAt } })),
     insertBatch,
     findBatch,
     removeBatch,

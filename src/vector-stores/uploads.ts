@@ -1,7 +1,12 @@
 import { notFound } from "../errors.ts";
 import type { FileDocument } from "../store/file-store.ts";
+import { sweepEach } from "../sweep-each.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
+
+/** Expired files that one sweep removes, and how long one is left that a batch still reads, in ms. */
+const SWEPT = 100;
+const POSTPONED_MS = 60_000;
 
 /** Whether a caller may use a file: a key that is limited to collections uses those alone that it uploaded. */
 const mayUseFile = ({ collections, keyId }: Caller, file: FileDocument): boolean =>
@@ -13,6 +18,15 @@ export function makeUploads({ store, rag, gateway }: Pick<VectorStoreDeps, "stor
     const file = await store.files.find(caller.tenantId, fileId);
     if (!file || !mayUseFile(caller, file)) throw notFound("file");
     return file;
+  };
+  const removeExpired = async (file: FileDocument): Promise<void> => {
+    const { tenantId, _id: fileId } = file;
+    if (await store.files.isInUse(tenantId, fileId)) {
+      return store.files.postponeRemoval(file, new Date(Date.now() + POSTPONED_MS));
+    }
+    await rag.removeOfFile(tenantId, fileId);
+    await gateway.fileBatches.removeExpired(tenantId, fileId);
+    await rag.removeOfFile(tenantId, fileId);
   };
   return {
     /** @throws AppError `not_found`. */
@@ -33,6 +47,11 @@ export function makeUploads({ store, rag, gateway }: Pick<VectorStoreDeps, "stor
       await rag.removeOfFile(tenantId, fileId);
       await gateway.fileBatches.removeFile(tenantId, fileId);
       await rag.removeOfFile(tenantId, fileId);
+    },
+    /** Removes files that have expired, as `deleteFile` does. Run it on a schedule. */
+    async sweepExpired(): Promise<void> {
+      const expired = await store.files.expiredFiles({ before: new Date(), limit: SWEPT });
+      await sweepEach(expired, removeExpired);
     },
   };
 }

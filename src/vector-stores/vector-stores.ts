@@ -51,6 +51,10 @@ export function makeVectorStores(deps: VectorStoreDeps) {
       await collections.remove(caller, name);
       await fileBatches.removeOf(caller.tenantId, name);
     },
-    sweep: fileBatches.sweep,
+    /** Continues batches of files, and removes files that have expired. Run it on a schedule. */
+    async sweep(): Promise<void> {
+      await fileBatches.sweep();
+      await files.sweepExpired();
+    },
   };
 }

@@ -3,10 +3,12 @@ import { withFewFields } from "../../../src/bounded-json.ts";
 import { withoutNulls } from "../../../src/defined.ts";
 import { batchEndpoints } from "../../../src/gateway/batches/file/read-lines.ts";
 import { idSchema } from "../../../src/ids.ts";
+import { limiting } from "../../../src/limiting.ts";
 import { type FileBatchDocument, type FileBatchState, fileBatchStates } from "../../../src/store/file-store.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
+import { expiresAfterSchema } from "./expiry.ts";
 import { afterQuery, openAiListOf, toOpenAiList, toPageQuery, toSeconds } from "./lists.ts";
 
 const DAY_S = 86_400;
@@ -62,12 +64,16 @@ export const openAiBatchRoutes = [
       endpoint: z.enum(batchEndpoints),
       completion_window: z.literal("24h"),
       metadata: withFewFields(MAX_METADATA_FIELDS, z.record(z.string().max(64), z.string().max(512))).nullish(),
+      output_expires_after: limiting(
+        expiresAfterSchema.optional().describe("The files of the answers are gone so long after they were made"),
+      ),
     }),
     responses: { 200: { description: "The batch", body: named("Batch", batchSchema) } },
     errors: ["not_found", "quota_exceeded"],
     async result({ body, caller, platform }) {
       const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
-      const input = { inputFileId, endpoint, completionWindow, ...withoutNulls({ metadata }) };
+      const outputExpiresAfter = body.output_expires_after?.seconds;
+      const input = { inputFileId, endpoint, completionWindow, ...withoutNulls({ metadata, outputExpiresAfter }) };
       await platform.vectorStores.files.findFile(caller, inputFileId);
       await platform.quotas.check(caller.tenantId, "openJobs");
       await platform.quotas.check(caller.tenantId, "openBatches");

@@ -1,11 +1,13 @@
 import { z } from "zod";
 import { AppError } from "../../../src/errors.ts";
 import { idSchema } from "../../../src/ids.ts";
+import { limiting } from "../../../src/limiting.ts";
 import { type FileDocument, filePurposes } from "../../../src/store/file-store.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { keptFileSchema } from "../../middleware/multipart.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
+import { expiresAfterSchema } from "./expiry.ts";
 import { afterQuery, openAiListOf, toOpenAiList, toPageQuery, toSeconds } from "./lists.ts";
 
 const fileSchema = z.object({
@@ -13,6 +15,7 @@ const fileSchema = z.object({
   object: z.literal("file"),
   bytes: z.number().int(),
   created_at: z.number().int(),
+  expires_at: z.number().int().optional(),
   filename: z.string(),
   purpose: z.enum(filePurposes),
   status: z.literal("processed"),
@@ -21,7 +24,11 @@ const fileSchema = z.object({
 const params = z.object({ id: idSchema("file") });
 /** OpenAI's own limit for a file of requests; other files have `MAX_SOURCE_BYTES`. */
 const MAX_BATCH_FILE_BYTES = 200 << 20;
-const uploadSchema = z.object({ file: keptFileSchema, purpose: z.enum(["batch", "assistants", "user_data"]) });
+const uploadSchema = z.object({
+  file: keptFileSchema,
+  purpose: z.enum(["batch", "assistants", "user_data"]),
+  expires_after: limiting(expiresAfterSchema.optional()),
+});
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
@@ -56,7 +63,8 @@ export const openAiFileRoutes = [
         throw new AppError("request_too_large", message, { param: "file" });
       }
       const about = { filename: filename.slice(0, 200), bytes, purpose: body.purpose, keyId: caller.keyId };
-      return toView(await platform.gateway.fileBatches.addKept(caller.tenantId, { _id: body.file.take(), ...about }));
+      const kept = { _id: body.file.take(), ...about, expiresAfter: body.expires_after?.seconds };
+      return toView(await platform.gateway.fileBatches.addKept(caller.tenantId, kept));
     },
   }),
   routes.get("/v1/files", {
@@ -105,6 +113,16 @@ export const openAiFileRoutes = [
   }),
 ];
 
-function toView({ _id, bytes, createdAt, filename, purpose }: FileDocument): z.output<typeof fileSchema> {
-  return { id: _id, object: "file", bytes, created_at: toSeconds(createdAt), filename, purpose, status: "processed" };
+function toView({ _id, bytes, createdAt, expiresAt, ...about }: FileDocument): z.output<typeof fileSchema> {
+  const { filename, purpose } = about;
+  return {
+    id: _id,
+    object: "file",
+    bytes,
+    created_at: toSeconds(createdAt),
+    ...(expiresAt && { expires_at: toSeconds(expiresAt) }),
+    filename,
+    purpose,
+    status: "processed",
+  };
 }

@@ -14,7 +14,10 @@ import { makeRequestFiles } from "./request-files.ts";
 import { cancelItems, type FileBatchDeps, itemJobIds, moveBatch, readInput, runFileBatch } from "./run.ts";
 import { writeAnswers } from "./write-answers.ts";
 
-export type FileBatchInput = Pick<FileBatchDocument, "inputFileId" | "completionWindow" | "metadata"> & {
+export type FileBatchInput = Pick<
+  FileBatchDocument,
+  "inputFileId" | "completionWindow" | "metadata" | "outputExpiresAfter"
+> & {
   endpoint: BatchEndpoint;
 };
 /** A batch of messages as its body came, how many requests that has, and how those for Anthropic's models are forwarded. */
@@ -108,7 +111,7 @@ export function makeFileBatches(deps: FileBatchDeps) {
 function newBatch(
   { tenantId, keyId, subject: startedBy }: Submitter,
   about: Pick<FileBatchDocument, "_id" | "endpoint" | "inputFileId" | "completionWindow" | "total"> &
-    Pick<FileBatchDocument, "metadata" | "sentWith" | "expireAt">,
+    Pick<FileBatchDocument, "metadata" | "sentWith" | "expireAt" | "outputExpiresAfter">,
 ): FileBatchDocument {
   const createdAt = new Date();
   return {

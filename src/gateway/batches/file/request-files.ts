@@ -1,6 +1,6 @@
 import { AppError, notFound } from "../../../errors.ts";
 import { newId } from "../../../ids.ts";
-import type { FileDocument } from "../../../store/file-store.ts";
+import { expiryAfter, type FileDocument } from "../../../store/file-store.ts";
 import type { OpenedSource } from "../../../store/source-store.ts";
 import type { Store } from "../../../store/store.ts";
 
@@ -14,6 +14,10 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
   const requireUnused = async (tenantId: string, fileId: string): Promise<void> => {
     if (await files.isInUse(tenantId, fileId))
       throw new AppError("wrong_state", "A batch that has not ended reads this file.");
+  };
+  const discard = async (tenantId: string, fileId: string): Promise<void> => {
+    await sources.remove(tenantId, fileId); // first: a call that is repeated still finds the file
+    await files.remove(tenantId, fileId);
   };
   return {
     /** @throws AppError `wrong_state` while a batch reads the file. */
@@ -40,8 +44,19 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
       }
     },
     /** The file whose contents were kept. */
-    addKept: (tenantId: string, about: Pick<FileDocument, "_id" | "filename" | "purpose" | "keyId" | "bytes">) =>
-      files.ensure({ tenantId, ...about, createdAt: new Date() }),
+    addKept(
+      tenantId: string,
+      {
+        expiresAfter,
+        ...about
+      }: Pick<FileDocument, "_id" | "filename" | "purpose" | "keyId" | "bytes"> & {
+        /** In seconds. */
+        expiresAfter: number | undefined;
+      },
+    ) {
+      const createdAt = new Date();
+      return files.ensure({ tenantId, ...about, createdAt, ...expiryAfter(createdAt, expiresAfter) });
+    },
     /** @throws AppError `not_found`. */
     file: findFile,
     /** @throws AppError `not_found`. */
@@ -61,8 +76,9 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
     async removeFile(tenantId: string, fileId: string): Promise<void> {
       await findFile(tenantId, fileId);
       await requireUnused(tenantId, fileId);
-      await sources.remove(tenantId, fileId); // first: a call that is repeated still finds the file
-      await files.remove(tenantId, fileId);
+      await discard(tenantId, fileId);
     },
+    /** The same for a file that nobody finds any more; without effect if it is not there. @throws AppError `unavailable`. */
+    removeExpired: discard,
   };
 }

@@ -1,6 +1,6 @@
 import type { ErrorView } from "../../../errors.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
-import type { FileBatchDocument } from "../../../store/file-store.ts";
+import { expiryAfter, type FileBatchDocument } from "../../../store/file-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
 import type { JobState } from "../../../store/job-state.ts";
 import type { Store } from "../../../store/store.ts";
@@ -61,15 +61,9 @@ async function writeFile(deps: AnswerDeps, answered: Answered, { kind, state, to
   };
   const bytes = await writeLines(deps.store.sources, { tenantId, fileId: _id, lines: lines() });
   const filename = `${batchId}_${kind}.jsonl`;
-  await deps.store.files.ensure({
-    _id,
-    tenantId,
-    keyId,
-    filename,
-    purpose: "batch_output",
-    bytes,
-    createdAt: new Date(),
-  });
+  const createdAt = new Date();
+  const about = { keyId, filename, purpose: "batch_output" as const, bytes, createdAt };
+  await deps.store.files.ensure({ _id, tenantId, ...about, ...expiryAfter(createdAt, batch.outputExpiresAfter) });
 }
 
 /** The requests with the ids of their jobs. */

@@ -1,4 +1,4 @@
-import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import type { CallToolResult } from "@modelcontextprotocol/client";
 import { type AppError, isOfPart } from "../../src/errors.ts";
 import { workflowStepsQueue } from "../../src/jobs/queues.ts";
 import type { JobKind } from "../../src/store/job-record.ts";

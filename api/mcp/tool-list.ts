@@ -1,4 +1,4 @@
-import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import type { Tool } from "@modelcontextprotocol/client";
 import type { z } from "zod";
 import { defined } from "../../src/defined.ts";
 import { type JsonSchema, toJsonSchema } from "../../src/json-schema.ts";

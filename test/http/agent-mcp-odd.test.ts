@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 import { startOddMcpServer } from "../support/odd-mcp-server.ts";
@@ -13,17 +14,18 @@ const tools: unknown[] = [
   { name: "plain", description: null, inputSchema: { properties: {} }, annotations: 7 },
 ];
 
+const stream = { "content-type": "text/event-stream" };
+const long = `data: ${"x".repeat(6 << 20)}\n\n`;
+
 describe("an agent and an MCP server that deviates", function () {
   this.timeout(60_000);
   let harness: AgentHarness;
   let server: Awaited<ReturnType<typeof startOddMcpServer>>;
   let result: unknown;
   let hasLost = false;
+  const raw: Record<string, (response: ServerResponse) => void> = {};
   before(async () => {
-    server = await startOddMcpServer({
-      "tools/list": () => ({ tools }),
-      "tools/call": () => result,
-    });
+    server = await startOddMcpServer({ "tools/list": () => ({ tools }), "tools/call": () => result }, raw);
     harness = await openAgentHarness({ FETCH_ALLOW_ORIGINS: server.origin });
   });
   after(async () => {
@@ -70,8 +72,38 @@ describe("an agent and an MCP server that deviates", function () {
     expect(last.length).to.be.within(4_000, 6_000);
   });
 
+  const html = { "content-type": "text/html" };
+  for (const [name, respond] of [
+    ["with a 500", (response) => response.writeHead(500, html).end("<p>Oops</p>")],
+    ["with a 404", (response) => response.writeHead(404, html).end("<p>Nothing</p>")],
+    ["with a page", (response) => response.writeHead(200, html).end("<p>Welcome</p>")],
+    ["with a 202", (response) => response.writeHead(202).end()],
+    ["with no JSON", (response) => response.writeHead(200, { "content-type": "application/json" }).end("{")],
+  ] as [string, (response: ServerResponse) => void][]) {
+    it(`takes a server that answers the question for its era ${name} for one with a handshake`, async () => {
+      raw["server/discover"] = respond;
+      const { read } = await run({ content: [{ type: "text", text: "fine" }] });
+      expect(read.at("steps[0].observation")).to.equal("fine");
+    });
+  }
+
+  for (const [name, respond] of [
+    ["taken for a notification", (response) => response.writeHead(202).end()],
+    ["answered by a stream without a result", (response) => response.writeHead(200, stream).end(": none\n\n")],
+    ["answered by a stream that is too long", (response) => response.writeHead(200, stream).end(long)],
+  ] as [string, (response: ServerResponse) => void][]) {
+    it(`does not wait for a call that is ${name}`, async () => {
+      raw["tools/call"] = respond;
+      const { read } = await run({});
+      delete raw["tools/call"];
+      expect(read.at("steps[0].isError")).to.equal(true);
+      expect(read.string("steps[0].observation").length).to.be.below(300);
+    });
+  }
+
   it("begins a session that has ended again, once", async () => {
     hasLost = true;
+    for (const method of Object.keys(raw)) delete raw[method];
     server.methods.length = 0;
     const { read } = await run({ content: [{ type: "text", text: "back" }] });
     expect(read.at("steps[0].observation")).to.equal("back");

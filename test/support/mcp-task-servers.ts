@@ -29,7 +29,7 @@ export type TaskServer = {
 
 type Answer = (message: Message, request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
 
-/** Listens on loopback; whatever `answer` returns is the body of the response. The first poll of `flaky` is a 503. */
+/** Listens on loopback; whatever `answer` returns is the body of the response, but for its `status`. The first poll of `flaky` is a 503. */
 async function listen(toolOf: (taskId: string) => Tool | undefined, answer: Answer) {
   let isFlaky = true;
   const listener = createServer(async (request, response) => {
@@ -41,10 +41,10 @@ async function listen(toolOf: (taskId: string) => Tool | undefined, answer: Answ
       isFlaky = false;
       return void response.writeHead(503).end();
     }
-    const body = await answer(message, request, response);
-    if (response.headersSent || body === undefined) return;
-    response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, ...Object(body) }));
+    const { status = 200, ...body } = Object(await answer(message, request, response));
+    if (response.headersSent) return;
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, ...body }));
   });
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");
@@ -128,7 +128,7 @@ export async function startHandshakeTaskServer(): Promise<TaskServer> {
 /** A server of 2026-07-28 with the extension of tasks, each of whose calls becomes one. */
 export async function startStatelessTaskServer(): Promise<TaskServer> {
   const made: { tool: Tool; status: string; polls: number }[] = [];
-  const refusal = { error: { code: -32_602, message: "There is no such task." } };
+  const refusal = { status: 404, error: { code: -32_602, message: "There is no such task." } };
   const answer = async ({ method, params }: Message) => {
     const task = made[Number(params.taskId)];
     if (method === "server/discover") {

@@ -1,11 +1,17 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 
 /** How a server of the handshake answers a method; undefined: 202 without a body. */
 type Answers = Record<string, (params: Record<string, unknown>) => unknown>;
 
-/** An MCP server on loopback that keeps sessions, and answers what it is told to. */
-export async function startOddMcpServer(answers: Answers) {
+/**
+ * An MCP server on loopback that keeps sessions, and answers what it is told to. `raw`: whole responses to methods, in the place
+ * of an answer.
+ */
+export async function startOddMcpServer(
+  answers: Answers,
+  raw: Record<string, (response: ServerResponse) => void> = {},
+) {
   let session = 0;
   let isOpen = false;
   const methods: string[] = [];
@@ -15,6 +21,7 @@ export async function startOddMcpServer(answers: Answers) {
     const { id, method, params = {} } = JSON.parse(text);
     const given = request.headers["mcp-session-id"];
     methods.push(method);
+    if (raw[method]) return raw[method](response);
     if (method !== "initialize" && given !== undefined && (!isOpen || given !== `s${session}`))
       return void response.writeHead(404).end("no such session");
     const head: Record<string, string> = { "content-type": "application/json" };

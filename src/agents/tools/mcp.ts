@@ -2,15 +2,11 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { checkUrl } from "../../net/address-rules.ts";
 import { fillHeaders, headersSchema } from "./headers.ts";
-import type { Connection, ListedTool, RemoteResult } from "./mcp-connection.ts";
-import { openHandshake } from "./mcp-handshake.ts";
-import { openStateless } from "./mcp-stateless.ts";
-import { type AgentTool, type ToolOutput, type ToolSetup, toolKind } from "./tool.ts";
+import type { RemoteResult } from "./mcp-task.ts";
+import { findTools, type ListedTool, MAX_TOOLS } from "./mcp-tools.ts";
+import { type AgentTool, type ToolOutput, toolKind } from "./tool.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Tools of one server that a run takes, and pages of its list that are read. */
-const MAX_TOOLS = 64;
-const MAX_PAGES = 10;
 const MAX_DESCRIPTION = 2_000;
 /** Longest schema of a tool's arguments, in characters of JSON; the model is not given a longer one. */
 const MAX_SCHEMA = 20_000;
@@ -68,22 +64,6 @@ export const mcp = toolKind({
     }
   },
 });
-
-/** The first pages of the tools of a server of 2026-07-28, or else of one that begins with a handshake. */
-async function findTools(to: Connection, closeLater: ToolSetup["closeLater"]) {
-  const client = (await openStateless(to)) ?? (await openHandshake(to, closeLater));
-  const listed: ListedTool[] = [];
-  const hidden: string[] = [];
-  let cursor: string | undefined;
-  for (let page = 0; page < MAX_PAGES && listed.length < MAX_TOOLS; page += 1) {
-    const { tools, hidden: malformed, nextCursor } = await client.list(cursor, to.signal);
-    listed.push(...tools);
-    hidden.push(...malformed);
-    if (!nextCursor) break;
-    cursor = nextCursor;
-  }
-  return { listed, hidden: hidden.slice(0, MAX_TOOLS) };
-}
 
 function toTools(prefix: string, listed: readonly ListedTool[]): AgentTool[] {
   const tools = new Map<string, AgentTool>();

@@ -68,7 +68,8 @@ async function findTool({ platform, caller }: HandlerInput, name: unknown): Prom
 
 /** @throws RpcFault `headerMismatch` unless the headers repeat the arguments that the tool's schema says. */
 function requireParamHeaders(input: HandlerInput, { inputSchema }: AnyTool, given: unknown): void {
-  for (const { header, path } of paramHeadersOf(inputSchema)) {
+  if (inputSchema === undefined) return;
+  for (const { header, path } of paramHeadersOf(JSON.parse(inputSchema))) {
     const value = path.reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), given);
     if (value !== undefined && value !== null) requireHeader(input, `mcp-param-${header}`, String(value));
   }

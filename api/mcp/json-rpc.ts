@@ -130,5 +130,26 @@ export function rpcError(id: RpcId, code: number, message: string, data?: unknow
   return { jsonrpc: "2.0", id, error: { code, message, ...defined({ data }) } };
 }
 
+/** Items of an array that are JSON already. They are parsed if they are part of a larger value, but not by `toText`. */
+export class JsonTexts {
+  readonly texts: readonly string[];
+
+  constructor(texts: readonly string[]) {
+    this.texts = texts;
+  }
+
+  toJSON(): unknown[] {
+    return this.texts.map((text) => JSON.parse(text));
+  }
+}
+
+/** A response as JSON. The tools of a list are not parsed for it: their schemas are long. */
+export function toText(response: RpcResponse): string {
+  const { tools, ...rest } = "result" in response ? response.result : {};
+  if (!(tools instanceof JsonTexts)) return JSON.stringify(response);
+  const head = JSON.stringify({ ...response, result: { ...rest, tools: [] } });
+  return `${head.slice(0, -"]}}".length)}${tools.texts.join(",")}]}}`;
+}
+
 export const isUnavailable = (response: RpcResponse): boolean =>
   "error" in response && response.error.code === rpcCodes.internal;

@@ -14,6 +14,7 @@ import {
   rpcEventSchema,
   rpcFailureSchema,
   rpcReplySchema,
+  toText,
 } from "./json-rpc.ts";
 import { type McpRequest, refuse, resultOf, toFault } from "./methods.ts";
 import { callWithProgress, progressTokenOf } from "./progress.ts";
@@ -127,7 +128,8 @@ async function hear(
 type Request = Extract<Incoming, { kind: "request" }>;
 type Options = Pick<McpRequest, "isAdmitted" | "onJob">;
 type Responded = { response: RpcResponse; status: number };
-const toReply = ({ response, status }: Responded) => withStatus([response], { status, body: response });
+const toReply = ({ response, status }: Responded) =>
+  withStatus([response], { status, body: response, text: toText(response) });
 
 /** The response to one message, with its HTTP status when it comes alone; undefined for one that needs none. */
 async function respond(input: HandlerInput, incoming: Incoming, options: Options): Promise<Responded | undefined> {

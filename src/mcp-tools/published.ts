@@ -98,7 +98,7 @@ function toWorkflowTool({ _id: workflowId, inputSchema, ...about }: Published & 
     title: about.name,
     hints: {},
     input: workflowInput,
-    inputSchema: inputSchema === undefined ? { type: "object" } : JSON.parse(inputSchema),
+    inputSchema: inputSchema ?? '{"type":"object"}',
     output: workflowResultSchema,
     async start({ platform, caller }, input) {
       await platform.quotas.check(caller.tenantId, "openJobs");

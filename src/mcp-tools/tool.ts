@@ -2,7 +2,6 @@ import type { z } from "zod";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { toJobError } from "../jobs/job-outcome.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
-import type { JsonSchema } from "../json-schema.ts";
 import type { Platform } from "../platform.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Role } from "../store/key-store.ts";
@@ -46,8 +45,8 @@ type ToolFields<S extends z.ZodObject> = {
   role: Role;
   /** Schema of the arguments: the same as the HTTP interface takes. */
   input: S;
-  /** Its JSON Schema, where the tool's own checks say more than `input`. */
-  inputSchema?: JsonSchema;
+  /** Its JSON Schema as text, if the tool's own checks say more than `input`. */
+  inputSchema?: string;
   /** Schema of the result. */
   output?: z.ZodObject;
   /** What a client may know before it calls, of those that are not as the protocol takes for granted. */

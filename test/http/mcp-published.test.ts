@@ -195,6 +195,16 @@ describe("tools that a tenant publishes", function () {
     expect(second.at("result.nextCursor")).to.equal(undefined);
   });
 
+  it("are the same in a batch, whose responses stand in one JSON", async () => {
+    await harness.create([greet], { inputSchema, ...publish("in_batch") });
+    const sent = { "mcp-protocol-version": "2025-03-26" };
+    const alone = await harness.member.post("/mcp", rpc("é", "tools/list"), { headers: sent });
+    const batch = await harness.member.post("/mcp", [rpc(7, "ping"), rpc("é", "tools/list")], { headers: sent });
+    expect(batch.at("[1]")).to.deep.equal(alone.body);
+    const tools = alone.at("result.tools") as Tool[];
+    expect(tools.find(({ name }) => name === "in_batch")?.inputSchema).to.deep.equal(inputSchema);
+  });
+
   it("are read a page at a time, and one page at a time for a tenant while others work", async () => {
     const { workflows } = harness.test.platform;
     const { listPublished } = workflows;

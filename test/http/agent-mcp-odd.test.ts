@@ -101,6 +101,20 @@ describe("an agent and an MCP server that deviates", function () {
     });
   }
 
+  it("answers no more than a hundred requests of the server", async () => {
+    const pings = Array.from(
+      { length: 2_000 },
+      (_, id) => `data: ${JSON.stringify({ jsonrpc: "2.0", id, method: "ping" })}\n\n`,
+    );
+    raw["tools/call"] = (response) => response.writeHead(200, stream).end(pings.join(""));
+    server.methods.length = 0;
+    const { read } = await run({});
+    delete raw["tools/call"];
+    expect(read.at("steps[0].isError")).to.equal(true);
+    const answers = server.methods.filter((method) => method === undefined);
+    expect(answers.length).to.be.within(1, 100);
+  });
+
   it("begins a session that has ended again, once", async () => {
     hasLost = true;
     for (const method of Object.keys(raw)) delete raw[method];

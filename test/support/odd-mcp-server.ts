@@ -14,7 +14,7 @@ export async function startOddMcpServer(
 ) {
   let session = 0;
   let isOpen = false;
-  const methods: string[] = [];
+  const methods: (string | undefined)[] = []; // an answer has none
   const server = createServer(async (request, response) => {
     const text = (await request.toArray()).map(String).join("");
     if (request.method !== "POST") return void response.writeHead(405).end();

@@ -82,6 +82,7 @@ async function openSession(to: Connection, closeLater: ToolSetup["closeLater"], 
     requestInit: { headers },
     fetch: async (target, init) => refuseSilence(await fetch(target, init), init?.body),
   });
+  boundAnswers(transport);
   closeLater(() => client.close());
   const abort = () => void transport.close();
   signal.addEventListener("abort", abort, { once: true });
@@ -108,6 +109,19 @@ async function openSession(to: Connection, closeLater: ToolSetup["closeLater"], 
     request: makeRequest(client, transport, isStateless ? meta : {}),
     hasEnded: (error: unknown) =>
       transport.sessionId !== undefined && error instanceof sdk.SdkHttpError && error.status === 404,
+  };
+}
+
+/** Answers that a session gives to requests of its server, which may ask for so much that its own answers are nothing to it. */
+const MAX_ANSWERS = 100;
+
+/** Lets the client answer a server's first requests alone: each answer is an HTTP request. */
+function boundAnswers(transport: StreamableHTTPClientTransport): void {
+  const send = transport.send.bind(transport);
+  let answered = 0;
+  transport.send = async (message, options) => {
+    if (!("method" in message)) answered += 1;
+    if (answered <= MAX_ANSWERS || "method" in message) await send(message, options);
   };
 }
 

@@ -14,6 +14,7 @@ import {
 import { type ChatEvent, isSilent, isStep, toReasoningText } from "../../src/gateway/chat/steps.ts";
 import type { StreamEnd } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
+import { toWireLogprobs } from "../../src/gateway/logprobs.ts";
 import type { GatewayCaller } from "../../src/gateway/money/account.ts";
 import { isRunModel } from "../../src/gateway/run-model-names.ts";
 import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
@@ -223,8 +224,10 @@ async function* toSseEvents(events: AsyncIterable<ChatEvent[]>, hasDebug: boolea
     const messages: SseMessage[] = [];
     for (const event of batch) {
       if (isSilent(event)) continue;
-      if (event.type === "text-delta") messages.push({ data: { delta: { content: event.text }, done: false } });
-      else if (event.type === "reasoning-delta" || isStep(event)) {
+      if (event.type === "text-delta") {
+        const marks = event.logprobs ? { logprobs: toWireLogprobs(event.logprobs) } : {};
+        messages.push({ data: { delta: { content: event.text }, ...marks, done: false } });
+      } else if (event.type === "reasoning-delta" || isStep(event)) {
         messages.push({ data: { delta: { content: "", reasoning: toReasoningText(event) }, done: false } });
       } else if (event.type === "end") {
         const details = toReasoningDetails(event.parts);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { logprobsSchema } from "./logprobs.ts";
 import {
   assistantMessage,
   conversationOf,
@@ -74,7 +75,7 @@ export const openAiCompletionSchema = z.object({
         reasoning_details: reasoningDetailsSchema.optional(),
         tool_calls: z.array(toolCallSchema).optional(),
       }),
-      logprobs: z.null(),
+      logprobs: logprobsSchema.nullable(),
       finish_reason: finishReason,
     }),
   ),
@@ -108,7 +109,7 @@ const openAiChunkSchema = z.object({
           )
           .optional(),
       }),
-      logprobs: z.null(),
+      logprobs: logprobsSchema.nullable(),
       finish_reason: finishReason.nullable(),
     }),
   ),

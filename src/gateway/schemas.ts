@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isSmallJson, withFewFields } from "../bounded-json.ts";
+import { logprobsSchema } from "./logprobs.ts";
 import {
   assistantMessage,
   conversationOf,
@@ -93,6 +94,8 @@ export const wordFields = {
     MAX_BIASES,
     z.record(z.string().regex(/^\d{1,7}$/, "must be a token's number"), z.number().min(-100).max(100)),
   ).nullish(),
+  logprobs: z.boolean().nullish(),
+  top_logprobs: z.number().int().min(0).max(20).nullish(),
   prediction: z
     .object({
       type: z.literal("content"),
@@ -235,6 +238,7 @@ export const chatResponseSchema = z.object({
         reasoning_details: reasoningDetailsSchema.optional(),
       }),
       finish_reason: finishReason,
+      logprobs: logprobsSchema.optional().describe("If `logprobs` was asked for, of a model that takes it"),
     }),
   ),
   reasoning: z.string().optional(),
@@ -254,6 +258,7 @@ export const chatEventSchema = z.union([
       reasoning: z.string().optional(),
       reasoning_details: reasoningDetailsSchema.optional(),
     }),
+    logprobs: logprobsSchema.optional(),
     done: z.literal(false),
   }),
   z.object({

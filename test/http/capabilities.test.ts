@@ -103,7 +103,7 @@ const capabilities: Record<string, Capability> = {
 };
 
 /** Settings by their fields, and where each wire has them; one without a place on it is not listed for its models. */
-const settings: Record<string, { value: unknown; [chat]: Place; [claude]?: Place; body?: object }> = {
+const settings: Record<string, { value: unknown; [chat]: Place; [claude]?: Place; body?: object; named?: string }> = {
   seed: { value: 7, [chat]: ["seed", 7] },
   verbosity: { value: "low", [chat]: ["verbosity", "low"] },
   parallel_tool_calls: {
@@ -123,6 +123,8 @@ const settings: Record<string, { value: unknown; [chat]: Place; [claude]?: Place
     value: { type: "content", content: "x" },
     [chat]: ["prediction", { type: "content", content: "x" }],
   },
+  logprobs: { value: true, [chat]: ["logprobs", true] },
+  top_logprobs: { value: 2, body: { logprobs: true }, named: "logprobs, top_logprobs", [chat]: ["top_logprobs", 2] },
   prompt_cache_key: {
     value: "k",
     [chat]: ["prompt_cache_key", "k"],
@@ -236,10 +238,10 @@ describe("what each model of the catalogue takes", () => {
   it("settings: each is sent on, or left out and named", async () => {
     expect(Object.keys(settings)).to.have.members(Object.values(settingFields));
     for (const model of models) {
-      for (const [field, { value, body, ...places }] of Object.entries(settings)) {
+      for (const [field, { value, body, named = field, ...places }] of Object.entries(settings)) {
         const { response, ignored, sent, wire } = await ask(model, { [field]: value, ...body });
         const isTaken = model.settings.includes(field);
-        expect([response.status, ignored], `${model.id} ${field}`).to.deep.equal([200, isTaken ? null : field]);
+        expect([response.status, ignored], `${model.id} ${field}`).to.deep.equal([200, isTaken ? null : named]);
         const [path = field, there] = placeOn(places, wire, field) ?? [];
         expect(valueAt(sent, path), `${model.id} ${field}`).to.deep.equal(isTaken ? there : undefined);
       }

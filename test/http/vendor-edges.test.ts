@@ -112,6 +112,7 @@ describe("the edges of OpenAI's and Anthropic's APIs", function () {
     logit_bias: { "15339": -100 },
     prediction: { type: "content" as const, content: "The lease protects a job." },
   };
+  const likely = { logprobs: true, top_logprobs: 2 };
   for (const name of [model, "gpt-4.1-mini"])
     it(`pass on what shapes the words to ${name}`, async () => {
       const { response } = await openai.chat.completions.create({ model: name, messages, ...words }).withResponse();
@@ -119,18 +120,65 @@ describe("the edges of OpenAI's and Anthropic's APIs", function () {
       expect(response.headers.get("x-svc-ignored")).to.equal(null);
     });
 
-  it("name logprobs as ignored, which no answer has", async () => {
-    const asked = { model, messages, logprobs: true, top_logprobs: 2 };
+  for (const name of [model, "gpt-4.1-mini"])
+    it(`give back how likely the tokens of ${name} were, as JSON, as a stream and from the cache`, async () => {
+      const asked = { model: name, messages, logprobs: true, top_logprobs: 2 };
+      const { data, response } = await openai.chat.completions.create(asked).withResponse();
+      expect([sent().logprobs, sent().top_logprobs]).to.deep.equal([true, 2]);
+      expect(response.headers.get("x-svc-ignored")).to.equal(null);
+      const [choice] = data.choices;
+      const content = choice?.logprobs?.content ?? [];
+      expect(content.map(({ token }) => token).join("")).to.equal(choice?.message.content);
+      expect(content[0]).to.deep.include({ logprob: -0.25 });
+      expect(content[0]?.top_logprobs.map(({ token }) => token)).to.deep.equal(["t0", "t1"]);
+      const options = { headers: { "x-svc-options": "cache=true" } };
+      const requests = upstream.requests.length;
+      for (let round = 0; round < 2; round++) {
+        const stream = await openai.chat.completions.create({ ...asked, stream: true }, options);
+        const choices = (await Array.fromAsync(stream)).flatMap((chunk) => chunk.choices);
+        expect(choices.flatMap(({ logprobs }) => logprobs?.content ?? [])).to.deep.equal(content);
+        expect(choices.map(({ delta }) => delta.content ?? "").join("")).to.equal(choice?.message.content);
+      }
+      expect((await openai.chat.completions.create(asked, options)).choices[0]?.logprobs?.content).to.deep.equal(
+        content,
+      );
+      expect(upstream.requests.length - requests, "but for the first stream from the cache").to.equal(1);
+      const own = await client.post("/ai/chat", asked);
+      expect(own.at("choices[0].logprobs.content")).to.deep.equal(content);
+      const opened = await client.events("POST", "/ai/chat", { body: { ...asked, stream: true } });
+      const events = (await Array.fromAsync(opened.events)) as { data: { logprobs?: { content: unknown[] } } }[];
+      expect(events.flatMap(({ data }) => data.logprobs?.content ?? [])).to.deep.equal(content);
+    });
+
+  it("give no probabilities that were not asked for", async () => {
+    for (const asked of [{}, { logprobs: false }, { logprobs: null, top_logprobs: null }]) {
+      const { data, response } = await openai.chat.completions
+        .create({ model: "claude-haiku-5-5", messages, ...asked })
+        .withResponse();
+      expect([data.choices[0]?.logprobs, response.headers.get("x-svc-ignored")]).to.deep.equal([null, null]);
+    }
+    const refused = await client.post("/v1/chat/completions", { model, messages, top_logprobs: 2 });
+    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "top_logprobs"]);
+  });
+
+  it("name what shapes the words where another wish needs OpenAI's Responses API, which has none of it", async () => {
+    const asked = { model: "gpt-4.1-mini", messages, ...words, ...likely, seed: 7, metadata: { a: "b" } };
     const { data, response } = await openai.chat.completions.create(asked).withResponse();
-    expect(response.headers.get("x-svc-ignored")).to.equal("logprobs, top_logprobs");
-    expect([sent().logprobs, data.choices[0]?.logprobs]).to.deep.equal([undefined, null]);
+    expect(response.headers.get("x-svc-ignored")?.split(", ")).to.have.members([
+      ...Object.keys({ ...words, ...likely }),
+      "seed",
+    ]);
+    expect(data.choices[0]?.logprobs).to.equal(null);
+    expect(sent().metadata).to.deep.equal({ a: "b" });
   });
 
   it("name what shapes the words where a model does not take it", async () => {
     for (const name of ["gpt-5.6-luna", "claude-haiku-5-5"]) {
-      const { response } = await openai.chat.completions.create({ model: name, messages, ...words }).withResponse();
-      expect(sent()).not.to.have.any.keys(...Object.keys(words));
-      expect(response.headers.get("x-svc-ignored")?.split(", ")).to.have.members(Object.keys(words));
+      const { response } = await openai.chat.completions
+        .create({ model: name, messages, ...words, ...likely })
+        .withResponse();
+      expect(sent()).not.to.have.any.keys(...Object.keys({ ...words, ...likely }));
+      expect(response.headers.get("x-svc-ignored")?.split(", ")).to.have.members(Object.keys({ ...words, ...likely }));
     }
   });
 

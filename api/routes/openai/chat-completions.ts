@@ -2,8 +2,8 @@ import { defined } from "../../../src/defined.ts";
 import { fromOpenAi, secondsNow, toCompletion } from "../../../src/gateway/chat/openai.ts";
 import { toChatResponse, toReasoningDetails, toWireUsage } from "../../../src/gateway/chat/response.ts";
 import { type ChatDelta, type ChatEvent, isSilent, toReasoningText } from "../../../src/gateway/chat/steps.ts";
-import type { StreamEnd } from "../../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
+import { toWireLogprobs } from "../../../src/gateway/logprobs.ts";
 import {
   type OpenAiChunk,
   openAiChatBodySchema,
@@ -57,10 +57,10 @@ export const openAiChatRoutes = [
 async function* toChunks(batches: AsyncIterable<ChatEvent[]>, { requestedModel, hasUsage }: ChunkOptions) {
   const head = { id: `chatcmpl-${newId("log")}`, object: "chat.completion.chunk" as const, created: secondsNow() };
   const noUsage = hasUsage ? { usage: null } : {};
-  const toChunk = (model: string, delta: Delta, finish: StreamEnd["finishReason"] | null = null): OpenAiChunk => ({
+  const toChunk = (model: string, delta: Delta, ended: Partial<Ended> = {}): OpenAiChunk => ({
     ...head,
     model,
-    choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
+    choices: [{ index: 0, delta, logprobs: null, finish_reason: null, ...ended }],
     ...noUsage,
   });
   let hasRole = false;
@@ -72,13 +72,13 @@ async function* toChunks(batches: AsyncIterable<ChatEvent[]>, { requestedModel, 
     }
     for (const event of batch) {
       if (event.type === "reasoning-item" || isSilent(event)) continue; // reasoning comes together, at the end
-      if (event.type !== "end") messages.push({ data: toChunk(requestedModel, toDelta(event)) });
+      if (event.type !== "end") messages.push({ data: toChunk(requestedModel, toDelta(event), logprobsOf(event)) });
       else {
         const { model, logId, costUsd, cached, finishReason, providerFinishReason, usage } = event;
         const details = toReasoningDetails(event.parts);
         if (details) messages.push({ data: toChunk(model, { reasoning_details: details }) });
         const account = { logId, costUsd, cached, ...defined({ providerFinishReason }) };
-        messages.push({ data: { ...toChunk(model, {}, finishReason), ...account } });
+        messages.push({ data: { ...toChunk(model, {}, { finish_reason: finishReason }), ...account } });
         if (hasUsage) messages.push({ data: { ...head, model, choices: [], usage: toWireUsage(usage) } });
         messages.push({ data: "[DONE]" });
       }
@@ -88,6 +88,10 @@ async function* toChunks(batches: AsyncIterable<ChatEvent[]>, { requestedModel, 
 }
 
 type Delta = OpenAiChunk["choices"][number]["delta"];
+type Ended = Pick<OpenAiChunk["choices"][number], "finish_reason" | "logprobs">;
+
+const logprobsOf = (event: ChatDelta): Partial<Ended> =>
+  event.type === "text-delta" && event.logprobs ? { logprobs: toWireLogprobs(event.logprobs) } : {};
 
 function toDelta(event: Exclude<ChatDelta, { type: "reasoning-item" }>): Delta {
   if (event.type === "text-delta") return { content: event.text };

@@ -33,10 +33,10 @@ export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Cha
   const streams = makeSingleFlight<StreamEvent[]>();
 
   const keep = (key: string, { caller: { tenantId }, plan, request }: PlannedChat, outcome: CachedResponse) => {
-    const { text, reasoning, toolCalls, parts, finishReason, model, provider, usage } = outcome;
+    const { text, reasoning, toolCalls, parts, finishReason, model, provider, usage, logprobs } = outcome;
     if (!isComplete(finishReason) || model !== plan.routing.model.id) return;
     const ttlSeconds = request.options?.cacheTtlSeconds ?? DEFAULT_TTL_SECONDS;
-    const response = defined({ text, reasoning, toolCalls, parts, finishReason, model, provider, usage });
+    const response = defined({ text, reasoning, toolCalls, parts, finishReason, model, provider, usage, logprobs });
     responses.put({ tenantId, key, response, ttlSeconds });
   };
 

@@ -1,6 +1,6 @@
 import type { CataloguedModel } from "../catalogue.ts";
 import type { Message } from "../messages.ts";
-import { type Effort, efforts, type Setting, settingFields } from "../providers/model.ts";
+import { type Asking, type Effort, efforts, type Setting, settingFields } from "../providers/model.ts";
 import type { Sampling } from "../providers/provider.ts";
 import type { ChatRequest } from "./request.ts";
 
@@ -52,7 +52,7 @@ export function settingMisfits(model: CataloguedModel, request: ChatRequest): Se
   const misfits: SettingMisfit[] = [];
   for (const setting of settingNames) {
     const param = settingFields[setting];
-    if (isForeign(model, request, setting)) misfits.push({ param, takes: `no ${param}` });
+    if (isForeign(model, setting, request, request)) misfits.push({ param, takes: `no ${param}` });
   }
   const used = nearestEffort(model, request.effort);
   if (used === request.effort) return misfits;
@@ -66,17 +66,22 @@ export const hasSettings = (request: Sampling) =>
   request.effort !== undefined || settingNames.some((setting) => request[setting] !== undefined);
 
 /** Leaves the settings out that a model does not take, and puts the nearest effort in the place of one that it does not. */
-export function keepToSettings(model: CataloguedModel, request: Sampling): void {
-  for (const setting of settingNames) if (isForeign(model, request, setting)) delete request[setting];
+export function keepToSettings(model: CataloguedModel, request: Sampling, asked: Asking): void {
+  for (const setting of settingNames) if (isForeign(model, setting, request, asked)) delete request[setting];
   if (request.effort === undefined) return;
   const effort = nearestEffort(model, request.effort);
   if (effort !== undefined) request.effort = effort;
   else delete request.effort;
 }
 
-function isForeign({ settings, flex }: CataloguedModel, request: Sampling, setting: Setting): boolean {
+function isForeign(
+  { settings, settingsWith, flex }: CataloguedModel,
+  setting: Setting,
+  request: Sampling,
+  asked: Asking,
+): boolean {
   if (request[setting] === undefined) return false;
-  if (!settings.includes(setting)) return true;
+  if (!(settingsWith?.(asked) ?? settings).includes(setting)) return true;
   if (setting !== "serviceTier" || request.serviceTier === "auto" || request.serviceTier === "default") return false;
   return request.serviceTier !== "flex" || flex !== true;
 }

@@ -46,7 +46,7 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
   );
   reportFallback(caller, share.routing, request);
   const { responseFormat } = wireRequest;
-  const { toolCalls, finishReason, providerFinishReason, reasoning, usage } = result;
+  const { toolCalls, finishReason, providerFinishReason, reasoning, usage, logprobs } = result;
   const clean = responseFormat === undefined ? (text: string) => text : withoutFence;
   const text = clean(result.text);
   const parts = result.parts && markReasoning(result.parts, model.provider).map((part) => mapText(part, clean));
@@ -63,7 +63,7 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
     text,
     toolCalls,
     ...settleChat(call, share.routing, end),
-    ...defined({ reasoning, parts, providerFinishReason }),
+    ...defined({ reasoning, parts, providerFinishReason, logprobs }),
   };
 }
 
@@ -121,7 +121,7 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
   // A temperature that is only preferred is not worth a model's reasoning.
   const preferred = model.reasons === "by-default" ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);
-  keepToSettings(model, rest);
+  keepToSettings(model, rest, request);
   if (!model.takesAllowedTools) offerAllowed(rest);
   const isReasoningOff = model.reasons !== undefined && sampling !== undefined;
   return {

@@ -1,3 +1,4 @@
+import type { Logprob } from "../logprobs.ts";
 import type { StreamPart } from "../providers/provider.ts";
 
 /** The start of a fence, as far as it may have come. */
@@ -34,15 +35,17 @@ export function makeFenceFilter() {
     held = held.slice(kept);
     return given;
   };
+  const waiting: Logprob[] = [];
+  const toDelta = (text: string): StreamPart[] => {
+    if (text === "") return [];
+    return [{ type: "text-delta", text, ...(waiting.length > 0 && { logprobs: waiting.splice(0) }) }];
+  };
   const rest = () => (isFenced ? held.replace(closing, "") : held);
   return (parts: StreamPart[]): StreamPart[] =>
     parts.flatMap((part): StreamPart[] => {
-      if (part.type === "end") {
-        const text = rest();
-        return text === "" ? [part] : [{ type: "text-delta", text }, part];
-      }
+      if (part.type === "end") return [...toDelta(rest()), part];
       if (part.type !== "text-delta") return [part];
-      const text = take(part.text);
-      return text === "" ? [] : [{ ...part, text }];
+      for (const one of part.logprobs ?? []) waiting.push(one);
+      return toDelta(take(part.text));
     });
 }

@@ -42,7 +42,7 @@ export function toCompletion(response: ChatResponse): OpenAiCompletion {
           refusal: null,
           ...defined(message),
         },
-        logprobs: null,
+        logprobs: choices[0]?.logprobs ?? null,
         finish_reason: choices[0]?.finish_reason ?? "stop",
       },
     ],

@@ -26,5 +26,5 @@ export type ChatOutcome = Omit<CompletionResult, "parts"> & {
 /** A response that may be given again. */
 export type CachedResponse = Pick<
   ChatOutcome,
-  "text" | "reasoning" | "toolCalls" | "parts" | "finishReason" | "model" | "provider" | "usage"
+  "text" | "reasoning" | "toolCalls" | "parts" | "finishReason" | "model" | "provider" | "usage" | "logprobs"
 >;

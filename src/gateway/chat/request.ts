@@ -61,7 +61,15 @@ export function toChatRequest(body: ChatBody): ChatRequest {
     frequencyPenalty: given.frequency_penalty,
     logitBias: given.logit_bias,
     prediction: given.prediction,
+    ...toLogprobs(given),
   });
+}
+
+/** @throws AppError `invalid_request` for other tokens without those of the answer. */
+function toLogprobs({ logprobs, top_logprobs: others }: WithoutNulls<ChatBody>) {
+  if (logprobs === true) return { logprobs, topLogprobs: others };
+  if (others) throw invalidRequest("top_logprobs", "top_logprobs needs logprobs: true.");
+  return {};
 }
 
 /** A setting that has two names. @throws AppError `invalid_request` for two values that differ. */

@@ -1,4 +1,5 @@
 import { defined } from "../../defined.ts";
+import { toWireLogprobs } from "../logprobs.ts";
 import type { ReasoningDetail, WireToolCall } from "../message-schemas.ts";
 import type { AssistantPart, ToolCall } from "../messages.ts";
 import type { Usage } from "../providers/provider.ts";
@@ -7,7 +8,8 @@ import type { ChatOutcome } from "./outcome.ts";
 
 /** The JSON response of a chat, as `POST /ai/chat` and the jobs of batched chats give it. */
 export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResponse {
-  const { text, finishReason, providerFinishReason, reasoning, logId, usage, cached, costUsd, model } = outcome;
+  const { text, finishReason, providerFinishReason, reasoning, logprobs, logId, usage, cached, costUsd, model } =
+    outcome;
   const toolCalls = toWireToolCalls(outcome.toolCalls);
   const details = toReasoningDetails(outcome.parts);
   const message = defined({
@@ -18,7 +20,7 @@ export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResp
   });
   return {
     text,
-    choices: [{ message, finish_reason: finishReason }],
+    choices: [{ message, finish_reason: finishReason, ...(logprobs && { logprobs: toWireLogprobs(logprobs) }) }],
     ...defined({ toolCalls, reasoning, providerFinishReason }),
     logId,
     inputTokens: usage.inputTokens,

@@ -1,5 +1,6 @@
 import { defined } from "../../defined.ts";
 import { estimateTokens, estimateUsage } from "../count-tokens.ts";
+import type { Logprob } from "../logprobs.ts";
 import type { AssistantPart, ProvidedPart, ReasoningPart, ToolCall } from "../messages.ts";
 import { plausible } from "../money/prices.ts";
 import type { Finish } from "../providers/finish-reasons.ts";
@@ -50,6 +51,7 @@ export function makeStreamedResponse() {
   let about: { responseId?: string | undefined; model?: string | undefined } = {};
   const calls: ToolCall[] = [];
   const reasoned: Reasoned[] = [];
+  const logprobs: Logprob[] = [];
   const takeCall = ({ index, id, name = "", argumentsDelta }: Extract<StreamPart, { type: "tool-call-delta" }>) => {
     const known = calls[index];
     if (known === undefined) calls[index] = { id: id ?? `call_${index}`, name, arguments: argumentsDelta };
@@ -73,8 +75,10 @@ export function makeStreamedResponse() {
           reasoned.push({ item: part.item, characters: text.text().length, calls: calls.length });
           deltas.push({ ...part, provider });
         } else {
-          if (part.type === "text-delta") text.add(part.text);
-          else if (part.type === "reasoning-delta") reasoning.add(part.text);
+          if (part.type === "text-delta") {
+            text.add(part.text);
+            for (const one of part.logprobs ?? []) logprobs.push(one);
+          } else if (part.type === "reasoning-delta") reasoning.add(part.text);
           else takeCall(part);
           deltas.push(part);
         }
@@ -95,9 +99,10 @@ export function makeStreamedResponse() {
     /** The turn in its order, where it has reasoning that is to come back. */
     parts: (): ProvidedPart[] | undefined =>
       reasoned.length === 0 ? undefined : inOrder(text.text(), calls, reasoned),
-    content: (): Pick<CachedResponse, "text" | "reasoning" | "toolCalls"> => {
+    content: (): Pick<CachedResponse, "text" | "reasoning" | "toolCalls" | "logprobs"> => {
       const toolCalls = calls.filter((call) => call !== undefined);
-      return defined({ text: text.text(), reasoning: reasoning.text() || undefined, toolCalls });
+      const said = { text: text.text(), reasoning: reasoning.text() || undefined, toolCalls };
+      return defined({ ...said, logprobs: logprobs.length > 0 ? logprobs : undefined });
     },
   };
 }
@@ -122,8 +127,10 @@ function inOrder(text: string, calls: readonly ToolCall[], reasoned: readonly Re
 }
 
 /** A whole response as the deltas that a stream would have had. All that it shows of its reasoning comes first. */
-export function toDeltas(response: Pick<CachedResponse, "text" | "reasoning" | "toolCalls" | "parts">): ContentDelta[] {
-  const { text, reasoning, toolCalls, parts } = response;
+export function toDeltas(
+  response: Pick<CachedResponse, "text" | "reasoning" | "toolCalls" | "parts" | "logprobs">,
+): ContentDelta[] {
+  const { text, reasoning, toolCalls, parts, logprobs } = response;
   const calls = toolCalls.map((call) => ({ type: "tool-call" as const, ...call }));
   const turn: readonly AssistantPart[] = parts ?? [...(text === "" ? [] : [{ type: "text" as const, text }]), ...calls];
   let index = 0;
@@ -134,5 +141,7 @@ export function toDeltas(response: Pick<CachedResponse, "text" | "reasoning" | "
     return { type: "tool-call-delta", index: index++, id, name, argumentsDelta };
   };
   const deltas = turn.map(toDelta);
+  const first = deltas.find((delta) => delta.type === "text-delta");
+  if (first && logprobs) first.logprobs = logprobs;
   return reasoning === undefined ? deltas : [{ type: "reasoning-delta", text: reasoning }, ...deltas];
 }

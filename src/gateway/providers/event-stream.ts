@@ -124,7 +124,7 @@ function startsObject(chunk: Buffer): boolean | undefined {
 
 /** A whole answer as the parts that a stream would have had. */
 function toStreamParts(result: CompletionResult): StreamPart[] {
-  const { text, reasoning, toolCalls, usage, finishReason, providerFinishReason, responseId, model } = result;
+  const { text, reasoning, toolCalls, usage, finishReason, providerFinishReason, responseId, model, logprobs } = result;
   const calls = toolCalls.map((call) => ({ type: "tool-call" as const, ...call }));
   const turn: readonly ProvidedPart[] = result.parts ?? [
     ...(text === "" ? [] : [{ type: "text" as const, text }]),
@@ -136,6 +136,8 @@ function toStreamParts(result: CompletionResult): StreamPart[] {
     if (part.type === "reasoning") return { type: "reasoning-item", item: part.item };
     return { type: "tool-call-delta", index: index++, id: part.id, name: part.name, argumentsDelta: part.arguments };
   });
+  const first = parts.find((part) => part.type === "text-delta");
+  if (first && logprobs) first.logprobs = logprobs;
   return [
     ...(reasoning === undefined ? [] : [{ type: "reasoning-delta" as const, text: reasoning }]),
     ...parts,

@@ -1,5 +1,6 @@
 import { defined } from "../../defined.ts";
 import type { ImagePart } from "../messages.ts";
+import type { CompletionRequest } from "./provider.ts";
 
 /** What a model is mainly for; `auto` picks by it. Open-ended towards clients. */
 export type ModelType = "chat" | "coding" | "reasoning" | "embedding" | "rerank";
@@ -42,6 +43,8 @@ export const settingFields = {
   frequencyPenalty: "frequency_penalty",
   logitBias: "logit_bias",
   prediction: "prediction",
+  logprobs: "logprobs",
+  topLogprobs: "top_logprobs",
 } as const;
 /** Those that shape which words come next, as models that reason do not take them. */
 export const wordSettings = [
@@ -49,6 +52,8 @@ export const wordSettings = [
   "frequencyPenalty",
   "logitBias",
   "prediction",
+  "logprobs",
+  "topLogprobs",
 ] as const satisfies readonly (keyof typeof settingFields)[];
 export type Setting = keyof typeof settingFields;
 
@@ -73,6 +78,12 @@ export type PictureRule = {
   most: number;
   mostOf?: Partial<Record<NonNullable<ImagePart["detail"]>, number>>;
 };
+
+/** What of a request decides by which of its interfaces a provider is asked. */
+export type Asking = Pick<
+  CompletionRequest,
+  "metadata" | "tools" | "reasoningSummary" | "messages" | "canReason" | "effort"
+>;
 
 /** A model as its provider offers it. */
 export type ProviderModel = {
@@ -99,6 +110,8 @@ export type ProviderModel = {
   /** In their order; a model without them takes no `reasoning_effort`. */
   efforts?: readonly Effort[];
   settings: readonly Setting[];
+  /** Those that it takes with a request; default: all of them. */
+  settingsWith?: (request: Asking) => readonly Setting[];
   /** Its provider takes it at `service_tier: flex`, at half the price (OpenAI's guide "Flex processing"). */
   flex?: true;
   /** Its provider takes `allowed_tools`, which keeps all tools in its cache; others are offered the allowed ones alone. */

@@ -1,4 +1,5 @@
 import type { AppError } from "../../errors.ts";
+import type { Logprob } from "../logprobs.ts";
 import type { Message, ProvidedPart, ToolCall } from "../messages.ts";
 import type { Connection } from "../resilience/transport.ts";
 import type { Effort, ProviderModel } from "./model.ts";
@@ -66,7 +67,9 @@ export type Sampling = {
   logitBias?: Record<string, number>;
   /** What much of the answer will be, so that it comes sooner. */
   prediction?: Record<string, unknown>;
-  /** Whether each token of the answer comes with its probability, and with how many others. */
+  /** Whether each token of the answer comes with its probability, and with those of how many others. */
+  logprobs?: true;
+  topLogprobs?: number;
 };
 
 /** A chat completion as the gateway asks a provider for it: the model is the provider's own name for it. */
@@ -96,6 +99,8 @@ export type CompletionResult = {
   usage?: Usage;
   responseId?: string;
   model: string;
+  /** How likely its tokens were, if that was asked for. */
+  logprobs?: Logprob[];
 };
 
 /** What a provider calls an answer, and the model that it says to have made it with. */
@@ -103,7 +108,7 @@ export type AnswerNames = { responseId?: string; model?: string };
 
 /** One part of a streamed completion. A complete stream ends with exactly one `end`. */
 export type StreamPart =
-  | { type: "text-delta"; text: string }
+  | { type: "text-delta"; text: string; logprobs?: Logprob[] }
   | { type: "reasoning-delta"; text: string }
   /** Reasoning that is to come back, whole, in its place among the other parts of the turn. */
   | { type: "reasoning-item"; item: Record<string, unknown> }
@@ -128,6 +133,9 @@ export function toServed({ text, reasoning = "", toolCalls, usage }: CompletionR
   if (usage !== undefined) return { usage };
   return { text: [reasoning, text, ...toolCalls.flatMap((call) => [call.name, call.arguments])].join("") };
 }
+
+/** Most bytes of a whole answer of a custom provider. */
+export const MAX_ANSWER_BYTES = 4 << 20;
 
 /** What a call carries besides its request: the key that it is made with. Aborting `signal` aborts the upstream request. */
 export type CallContext = {

@@ -5,7 +5,7 @@ import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { chats } from "../providers/model.ts";
-import type { CallContext, Provider } from "../providers/provider.ts";
+import { type CallContext, MAX_ANSWER_BYTES, type Provider } from "../providers/provider.ts";
 import { isCustom, ownProvider } from "../providers/registry.ts";
 import type { Breaker, Permit } from "./breaker.ts";
 import { type AnswerFacts, type AskedFacts, toAnswerAttributes, toCallSpan } from "./call-attributes.ts";
@@ -124,7 +124,6 @@ export async function attemptTarget<T>(
  */
 const BYTES_A_TOKEN = 32;
 const BYTES_AROUND = 256 << 10;
-const MAX_ANSWER_BYTES = 4 << 20;
 
 const answerBytesOf = ({ maxOutput }: CataloguedModel) =>
   Math.min(BYTES_AROUND + BYTES_A_TOKEN * maxOutput, MAX_ANSWER_BYTES);

@@ -86,7 +86,7 @@ function toChatCompletion(body: WireRequest, behaviour: Behaviour): unknown {
           ...(behaviour.reasoning === undefined ? {} : { reasoning_content: behaviour.reasoning }),
           ...(behaviour.toolCalls === undefined ? {} : { tool_calls: behaviour.toolCalls.map(toWireCall) }),
         },
-        logprobs: null,
+        logprobs: marksOf(body, piecesOf(behaviour)),
         finish_reason: finishOf(behaviour),
       },
     ],
@@ -94,6 +94,14 @@ function toChatCompletion(body: WireRequest, behaviour: Behaviour): unknown {
     service_tier: tierOf(body),
     system_fingerprint: "fp_fake",
   };
+}
+
+/** The probabilities of an answer's pieces, if they were asked for. */
+function marksOf({ logprobs, top_logprobs: others }: WireRequest, pieces: readonly string[]) {
+  if (logprobs !== true || pieces.length === 0) return null;
+  const mark = (token: string, logprob: number) => ({ token, logprob, bytes: [...Buffer.from(token)] });
+  const instead = Array.from({ length: Number(others ?? 0) }, (_, n) => mark(`t${n}`, -n - 1));
+  return { content: pieces.map((piece) => ({ ...mark(piece, -0.25), top_logprobs: instead })), refusal: null };
 }
 
 const toWireCall = ({ id, name, arguments: text }: { id: string; name: string; arguments: string }) => ({
@@ -109,18 +117,19 @@ const toWireCall = ({ id, name, arguments: text }: { id: string; name: string; a
 function toChatChunks(body: WireRequest, behaviour: Behaviour): WireEvent[] {
   const usage = wireUsageOf(body, behaviour);
   const isUsageAsked = body.stream_options?.include_usage === true && usage !== undefined;
-  const chunk = (delta: unknown, finishReason: string | null = null) => ({
+  const chunk = (delta: unknown, finishReason: string | null = null, pieces: string[] = []) => ({
     id: "chatcmpl-fake",
     object: "chat.completion.chunk",
     created,
     model: body.model,
     service_tier: tierOf(body),
     system_fingerprint: "fp_fake",
-    choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
+    choices: [{ index: 0, delta, logprobs: marksOf(body, pieces), finish_reason: finishReason }],
     ...(isUsageAsked ? { usage: null } : {}),
   });
   const events: WireEvent[] = [{ kind: "head", data: chunk({ role: "assistant", content: "", refusal: null }) }];
-  const add = (delta: unknown, text = "") => events.push({ kind: "piece", data: chunk(delta), text });
+  const add = (delta: unknown, text = "") =>
+    events.push({ kind: "piece", data: chunk(delta, null, Object(delta).content ? [text] : []), text });
   if (behaviour.reasoning !== undefined) add({ reasoning_content: behaviour.reasoning }, behaviour.reasoning);
   for (const piece of piecesOf(behaviour)) add(behaviour.isRejection ? { refusal: piece } : { content: piece }, piece);
   (behaviour.toolCalls ?? []).forEach((call, index) => {

@@ -39,6 +39,8 @@ export function toWireChat(request: CompletionRequest, dialect: WireDialect, isS
     frequency_penalty: request.frequencyPenalty,
     logit_bias: request.logitBias,
     prediction: request.prediction,
+    logprobs: request.logprobs,
+    top_logprobs: request.topLogprobs,
     ...(isStreamed ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
 }

@@ -1,4 +1,5 @@
 import { defined } from "../../../defined.ts";
+import { readLogprobs } from "../../logprobs.ts";
 import { toTurn } from "../../messages.ts";
 import { type Finish, finishOf, readFinish } from "../finish-reasons.ts";
 import { type CompletionResult, type Served, type ToolDefinition, toServed, type Usage } from "../provider.ts";
@@ -37,7 +38,7 @@ function toResult(
   requestedModel: string,
   tools?: readonly ToolDefinition[],
 ): CompletionResult {
-  const [{ message, finish_reason: reason }] = choices;
+  const [{ message, finish_reason: reason, logprobs }] = choices;
   const asked = message.tool_calls?.map((call) => ({ id: call.id, ...call.function }));
   const calls = asked?.length ? asked : message.function_call ? [message.function_call] : [];
   const finish = readFinish(reason, calls.length > 0);
@@ -59,6 +60,7 @@ function toResult(
     usage: fromWireUsage(usage, tier),
     responseId: id || undefined,
     model: model ?? requestedModel,
+    logprobs: readLogprobs(logprobs),
   });
 }
 

@@ -1,5 +1,11 @@
 import type { Connection } from "../../resilience/transport.ts";
-import type { CompletionRequest, Provider, ToHeaders } from "../provider.ts";
+import {
+  type CallContext,
+  type CompletionRequest,
+  MAX_ANSWER_BYTES,
+  type Provider,
+  type ToHeaders,
+} from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { toWireChat, type WireDialect } from "./chat.ts";
 import { fromWireChat, measureWireChat } from "./completion.ts";
@@ -13,6 +19,10 @@ export type WireProviderOptions = Connection & {
   apiKey: string | undefined;
   dialect: WireDialect;
 };
+
+/** With room for the probabilities of tokens, which take many times the bytes of their text. */
+const withRoom = ({ logprobs }: CompletionRequest, context: CallContext): CallContext =>
+  logprobs && context.maxAnswerBytes !== undefined ? { ...context, maxAnswerBytes: MAX_ANSWER_BYTES } : context;
 
 /** The header that carries a key. */
 export const bearer: ToHeaders = (key) => (key === undefined ? {} : { authorization: `Bearer ${key}` });
@@ -28,7 +38,12 @@ export function makeWireProvider(options: WireProviderOptions): Required<Omit<Pr
   });
   return {
     complete: (request, context) =>
-      client.send("/chat/completions", toWireChat(request, dialect, false), context, readerOf(request)),
+      client.send(
+        "/chat/completions",
+        toWireChat(request, dialect, false),
+        withRoom(request, context),
+        readerOf(request),
+      ),
     stream: (request, context) =>
       client.stream("/chat/completions", toWireChat(request, dialect, true), context, {
         ...makeChunkReader(request.tools),

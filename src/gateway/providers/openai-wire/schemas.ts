@@ -29,6 +29,7 @@ const choice = z.object({
     function_call: called.nullish(),
   }),
   finish_reason: z.unknown().optional(),
+  logprobs: z.unknown().optional(),
   error: z.unknown().optional(),
 });
 
@@ -64,6 +65,7 @@ export type WireChunk = {
     index?: number;
     delta?: WireDelta | null;
     finish_reason?: unknown;
+    logprobs?: unknown;
     error?: unknown;
   }[];
   usage?: unknown;

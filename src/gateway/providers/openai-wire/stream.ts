@@ -1,3 +1,4 @@
+import { type Logprob, readLogprobs } from "../../logprobs.ts";
 import { type EventReader, parseEvent, readNames } from "../event-stream.ts";
 import { type Finish, finishOf, readFinish } from "../finish-reasons.ts";
 import type { AnswerNames, StreamPart, ToolDefinition } from "../provider.ts";
@@ -24,12 +25,12 @@ export function makeChunkReader(tools?: readonly ToolDefinition[]): EventReader 
     return [...parts, { type: "end", ...finishOf(finish, calls.count() > 0), ...names }];
   };
   const readChoice = (
-    { delta, finish_reason: reason, error }: NonNullable<WireChunk["choices"]>[number],
+    { delta, finish_reason: reason, logprobs, error }: NonNullable<WireChunk["choices"]>[number],
     parts: StreamPart[],
   ) => {
     if (delta) {
       const before = parts.length;
-      readDelta(delta, parts, calls);
+      readDelta(delta, parts, calls, readLogprobs(logprobs));
       hasText ||= parts.length > before;
     }
     const ended = readFinish(reason, calls.count() > 0);
@@ -62,11 +63,12 @@ export function makeChunkReader(tools?: readonly ToolDefinition[]): EventReader 
 }
 
 /** Adds the parts of a delta. */
-function readDelta(delta: WireDelta, parts: StreamPart[], calls: CallReader): void {
+function readDelta(delta: WireDelta, parts: StreamPart[], calls: CallReader, logprobs?: Logprob[]): void {
   const said = readSaid(delta);
   const reasoning = delta.reasoning_content ?? delta.reasoning ?? said.reasoning;
   if (said.text || reasoning) calls.endAll(parts);
-  if (said.text) parts.push({ type: "text-delta", text: said.text });
+  if (logprobs) parts.push({ type: "text-delta", text: said.text, logprobs });
+  else if (said.text) parts.push({ type: "text-delta", text: said.text });
   if (typeof reasoning === "string" && reasoning.length > 0) parts.push({ type: "reasoning-delta", text: reasoning });
   if (delta.reasoning_details) {
     for (const item of readReasoningDetails(delta.reasoning_details)) parts.push({ type: "reasoning-item", item });

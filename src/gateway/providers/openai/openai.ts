@@ -4,8 +4,7 @@ import type { WireDialect } from "../openai-wire/chat.ts";
 import { bearer, makeWireProvider } from "../openai-wire/provider.ts";
 import type { CompletionRequest, KeyedProvider, Provider } from "../provider.ts";
 import { makeOpenAiBatches } from "./batches.ts";
-import { needsResponses } from "./choose-wire.ts";
-import { openAiModels } from "./models.ts";
+import { needsResponses, offeredModels } from "./choose-wire.ts";
 
 /** Its reasoning models take the token limit by its newer name alone. */
 const dialect: WireDialect = { maxTokensField: "max_completion_tokens" };
@@ -14,7 +13,7 @@ const dialect: WireDialect = { maxTokensField: "max_completion_tokens" };
 export const openAi: KeyedProvider = {
   name: "OpenAI",
   baseUrl: "https://api.openai.com/v1",
-  models: openAiModels,
+  models: offeredModels,
   keys: {
     fits: /^sk-(?!ant-)/, // Anthropic's keys begin with sk- too
     form: "must begin with sk-, as OpenAI's keys do",

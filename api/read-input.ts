@@ -48,8 +48,9 @@ export function makeInputReader(
     let given: ReadInput | undefined;
     const kept: { bytes?: Buffer } | undefined = route.documentedBody && {};
     if (route.multipart && mediaType(ctx) === "multipart/form-data") {
-      const most = route.keepsFile?.maxBytes ?? limits.sourceBytes;
-      await reserveForBody(ctx, most, { isKept: route.keepsFile !== undefined });
+      const ofDocument = { bytes: limits.sourceBytes, setting: "MAX_SOURCE_BYTES" };
+      const most = route.keepsFile ? { bytes: route.keepsFile.maxBytes } : ofDocument;
+      await reserveForBody(ctx, most.bytes, { isKept: route.keepsFile !== undefined });
       given = readPart(route.multipart, await readMultipartBody(ctx, most, keepFileOf(ctx)), "body");
     } else if (route.body) {
       const turn = reserveForBody(ctx, limit.bytes);

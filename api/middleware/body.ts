@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import getRawBody from "raw-body";
 import { AppError, invalidRequest } from "../../src/errors.ts";
 import { parseKeepingDigits } from "../../src/exact-json.ts";
+import { sizeInWords } from "../../src/size-in-words.ts";
 import type { ApiContext } from "../context.ts";
 
 /** Deeper nesting than any valid body has; walking or printing a deeper one would exhaust the stack. */
@@ -86,7 +87,7 @@ export function continueIfExpected(ctx: ApiContext): void {
 }
 
 /** The error of a body over its limit. What the client still sends is discarded, up to a bound; then it is cut. */
-export function tooLarge(ctx: ApiContext, limitBytes: number, setting?: string): AppError {
+export function tooLarge(ctx: ApiContext, limitBytes: number, setting?: string, what = "body"): AppError {
   const { req } = ctx;
   let discarded = 0;
   req.on("data", (chunk: Buffer) => {
@@ -96,7 +97,7 @@ export function tooLarge(ctx: ApiContext, limitBytes: number, setting?: string):
   req.resume();
   ctx.state.headers.connection = "close";
   const name = setting === undefined ? "" : ` (${setting})`;
-  const message = `The body is larger than ${limitBytes} bytes${name}.`;
+  const message = `The ${what} is larger than ${sizeInWords(limitBytes)}${name}.`;
   return new AppError("request_too_large", message, { details: { limitBytes } });
 }
 

@@ -40,17 +40,20 @@ const MAX_FIELD_BYTES = 1 << 20;
 /** Room for the parts' headers and fields beside the file, in bytes. */
 const ENVELOPE_BYTES = 2 << 20;
 
+/** How large a file may be, and the setting that raises that. */
+type FileLimit = { bytes: number; setting?: string };
+
 /**
- * A form with one file at most, of `limitBytes` at most. The file is in memory, or where `keep` has put it.
+ * A form with one file at most, of so many bytes at most. The file is in memory, or where `keep` has put it.
  * @throws AppError `request_too_large`, `invalid_request`; what `keep` throws.
  */
 export async function readMultipartBody(
   ctx: ApiContext,
-  limitBytes: number,
+  { bytes: limitBytes, setting }: FileLimit,
   keep?: KeepFile,
 ): Promise<Record<string, unknown>> {
   rejectEncodedBody(ctx);
-  if (Number(ctx.get("content-length")) > limitBytes + ENVELOPE_BYTES) throw tooLarge(ctx, limitBytes);
+  if (Number(ctx.get("content-length")) > limitBytes + ENVELOPE_BYTES) throw tooLarge(ctx, limitBytes, setting, "file");
   const parser = openParser(ctx, limitBytes);
   const fields = new Map<string, unknown>();
   const declaredType = watchFileType(ctx.req);
@@ -63,11 +66,11 @@ export async function readMultipartBody(
       reject(error);
     };
     parser.on("field", (name, value, info) => {
-      if (info.valueTruncated || info.nameTruncated) fail(tooLarge(ctx, MAX_FIELD_BYTES));
+      if (info.valueTruncated || info.nameTruncated) fail(tooLarge(ctx, MAX_FIELD_BYTES, undefined, "field"));
       else fields.set(name, value);
     });
     parser.on("file", (name, stream, info) => {
-      stream.on("limit", () => fail(tooLarge(ctx, limitBytes)));
+      stream.on("limit", () => fail(tooLarge(ctx, limitBytes, setting, "file")));
       stream.on("error", fail); // a parser that is given up ends its file with an error
       const about = { filename: info.filename ?? "", mediaType: declaredType() ?? info.mimeType };
       if (keep) {

@@ -3,6 +3,7 @@ import { AppError } from "../errors.ts";
 import type { MadeResponse } from "../gateway/responses/response.ts";
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { Logger } from "../logger.ts";
+import { sizeInWords } from "../size-in-words.ts";
 import type { ResponseStore, StoredResponse } from "../store/response-store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { type Conversation, keptItems } from "./recall.ts";
@@ -87,6 +88,6 @@ export function makeDrafts({ store, quotas, config, logger }: DraftDeps) {
 }
 
 function tooLarge(): AppError {
-  const message = `A response that is stored has ${MAX_RECORD_BYTES} bytes at most, with its input; send store: false.`;
+  const message = `A response that is stored has ${sizeInWords(MAX_RECORD_BYTES)} at most, with its input; send store: false.`;
   return new AppError("request_too_large", message, { param: "input" });
 }

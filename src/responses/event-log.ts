@@ -1,6 +1,7 @@
 import { AppError } from "../errors.ts";
 import type { OutputItem, ResponseEvent, ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { NumberedEvent } from "../gateway/responses/stream.ts";
+import { sizeInWords } from "../size-in-words.ts";
 import type { ResponseEventRecord, ResponseEventStore } from "../store/response-event-store.ts";
 import type { BackgroundResponse, ResponseStore } from "../store/response-store.ts";
 import { Overtaken } from "../store/store-errors.ts";
@@ -68,7 +69,7 @@ function makeWriter(
   const append = async (events: readonly ResponseEvent[], kept?: OutputItem[]) => {
     const written = toRecord(record, { events, ...place, kept });
     if (written.bytes > MAX_BYTES) {
-      const message = `The events of a response in the background have ${MAX_BYTES} bytes at most.`;
+      const message = `The events of a response in the background have ${sizeInWords(MAX_BYTES)} at most.`;
       throw new AppError("provider_failed", message);
     }
     if (!(await deps.store.responseEvents.append(written))) throw new Overtaken("This response");

@@ -1,6 +1,7 @@
 import { AppError, invalidRequest } from "../errors.ts";
 import { text } from "../gateway/message-schemas.ts";
 import type { InputItem, InputPart, ResponsesBody } from "../gateway/responses/request-schemas.ts";
+import { sizeInWords } from "../size-in-words.ts";
 import type { FileDocument } from "../store/file-store.ts";
 
 /** What the contents of files are read with. */
@@ -54,7 +55,7 @@ export async function withFiles<B extends Pick<ResponsesBody, "input">>(
     const size = Math.ceil((file.bytes * 4) / 3);
     taken += size;
     if (taken > maxBytes) {
-      const message = `${param}: the files of a request have ${maxBytes} bytes at most (MAX_JSON_BYTES).`;
+      const message = `${param}: the files of a request have ${sizeInWords(maxBytes)} at most (MAX_JSON_BYTES).`;
       throw new AppError("request_too_large", message, { param });
     }
     files.reserve(size);

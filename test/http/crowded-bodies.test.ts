@@ -89,22 +89,32 @@ describe("bodies with very many fields", function () {
 
   it("each route bounds the bytes of its bodies, and names the setting that raises the bound", async () => {
     const owner = makeClient({ url: test.url, key: test.keys.owner });
-    const routes: [method: string, path: string, bytes: number, setting: string][] = [
-      ["POST", "/ai/chat", 4 << 20, " (MAX_JSON_BYTES)"],
-      ["POST", "/v1/responses", 4 << 20, " (MAX_JSON_BYTES)"],
-      ["POST", "/rag/ingest", 20 << 20, " (MAX_CONTENT_BYTES)"],
-      ["POST", "/keys", 256 << 10, ""],
-      ["PUT", "/budget", 256 << 10, ""],
-      ["PUT", "/rag/settings", 256 << 10, ""],
+    const routes: [method: string, path: string, bytes: number, words: string][] = [
+      ["POST", "/ai/chat", 4 << 20, "4 MB (MAX_JSON_BYTES)"],
+      ["POST", "/v1/responses", 4 << 20, "4 MB (MAX_JSON_BYTES)"],
+      ["POST", "/rag/ingest", 20 << 20, "20 MB (MAX_CONTENT_BYTES)"],
+      ["POST", "/keys", 256 << 10, "256 KB"],
+      ["PUT", "/budget", 256 << 10, "256 KB"],
+      ["PUT", "/rag/settings", 256 << 10, "256 KB"],
     ];
-    for (const [method, path, bytes, setting] of routes) {
+    for (const [method, path, bytes, words] of routes) {
       const raw = `{"x":"${"x".repeat(bytes)}"}`;
       const headers = { "content-type": "application/json" };
       const { status, at } = await owner.request(method, path, { raw, headers });
       expect([status, at("error.code")], path).to.deep.equal([413, "request_too_large"]);
-      expect(at("error.message")).to.equal(`The body is larger than ${bytes} bytes${setting}.`);
+      expect(at("error.message")).to.equal(`The body is larger than ${words}.`);
       expect(at("error.details.limitBytes")).to.equal(bytes);
     }
+  });
+
+  it("a form's file is bounded in words, with the setting that raises the bound", async () => {
+    const form = new FormData();
+    form.set("file", new File([new Uint8Array((50 << 20) + 1)], "large.txt"));
+    const { status, at } = await makeClient({ url: test.url, key: test.keys.member }).request("POST", "/rag/ingest", {
+      raw: form,
+    });
+    expect([status, at("error.code")]).to.deep.equal([413, "request_too_large"]);
+    expect(at("error.message")).to.equal("The file is larger than 50 MB (MAX_SOURCE_BYTES).");
   });
 
   it("lists of very many items are refused before they are parsed", async () => {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { AppError } from "../../../src/errors.ts";
 import { idSchema } from "../../../src/ids.ts";
 import { limiting } from "../../../src/limiting.ts";
+import { sizeInWords } from "../../../src/size-in-words.ts";
 import { type FileDocument, filePurposes } from "../../../src/store/file-store.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { keptFileSchema } from "../../middleware/multipart.ts";
@@ -59,7 +60,7 @@ export const openAiFileRoutes = [
       const { filename, bytes } = body.file;
       const { sourceBytes } = platform.config.limits;
       if (body.purpose !== "batch" && bytes > sourceBytes) {
-        const message = `A document has ${sourceBytes} bytes at most (MAX_SOURCE_BYTES).`;
+        const message = `A document has ${sizeInWords(sourceBytes)} at most (MAX_SOURCE_BYTES).`;
         throw new AppError("request_too_large", message, { param: "file" });
       }
       const about = { filename: filename.slice(0, 200), bytes, purpose: body.purpose, keyId: caller.keyId };

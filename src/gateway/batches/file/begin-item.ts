@@ -2,6 +2,7 @@ import { AppError, invalidRequest } from "../../../errors.ts";
 import type { ExternalJob } from "../../../jobs/external-jobs.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import type { WorkContext } from "../../../jobs/work.ts";
+import { sizeInWords } from "../../../size-in-words.ts";
 import type { FileBatchDocument } from "../../../store/file-store.ts";
 import type { CataloguedModel } from "../../catalogue.ts";
 import type { ForwardedChat } from "../../chat/forward.ts";
@@ -47,7 +48,7 @@ export async function beginItem(
   const surface = endpoint === messagesEndpoint ? "anthropic-batch" : "openai-batch";
   const caller: GatewayCaller = { tenantId, keyId, surface, signal, origin: { jobId } };
   if (Buffer.byteLength(JSON.stringify(body) ?? "") > MAX_REQUEST_BYTES)
-    throw new AppError("request_too_large", `A request of a batch has ${MAX_REQUEST_BYTES} bytes at most.`);
+    throw new AppError("request_too_large", `A request of a batch has ${sizeInWords(MAX_REQUEST_BYTES)} at most.`);
   if (endpoint === "/v1/embeddings") {
     const wanted = readBody("/v1/embeddings", body);
     await deps.jobs.held.hold({ ...held, title: wanted.model ?? "" });

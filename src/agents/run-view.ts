@@ -66,7 +66,7 @@ function joinSteps(entries: readonly AuditEntry[]): StepView[] {
 type Action = NonNullable<StepView["actions"]>[number];
 
 function toAction({ id, name, arguments: json, idempotencyKey }: AuditCall, observation: Observed | undefined): Action {
-  const action = { id, action: name, actionInput: parseArguments(json) ?? { invalid: json }, idempotencyKey };
+  const action = { id, action: name, actionInput: parseArguments(json, true) ?? { invalid: json }, idempotencyKey };
   if (!observation) return { ...action, observation: "" };
   const { output, isError, startedAt, runId } = observation.content;
   const optional = defined({ isError: isError || undefined, runId });

@@ -331,6 +331,18 @@ describe("tools of agents", function () {
     expect(await test.platform.store.callbacks.due(new Date(Date.now() + 60_000), 100, [])).to.deep.equal([]);
   });
 
+  it("run a workflow with all digits of a whole number, as a text where a double would round it", async () => {
+    const steps = [{ type: "condition", id: "c", expression: "input.id == '9007199254740993'", then: [], else: [] }];
+    const { body } = await member.post("/workflows", { name: "Digits", steps });
+    const tools = [{ type: "workflow", config: { workflowId: (body as { workflowId: string }).workflowId } }];
+    const given = '{"input":{"id":9007199254740993,"n":7,"list":[-12345678901234567890]}}';
+    const { steps: audited } = await run(tools, once("workflow", given));
+    const { runId } = JSON.parse(audited[0]?.observation ?? "{}");
+    const ran = await member.get(`/workflows/runs/${runId}`);
+    expect(ran.at("input")).to.deep.equal({ id: "9007199254740993", n: 7, list: ["-12345678901234567890"] });
+    expect(audited[0]).to.have.nested.property("actionInput.input.id", "9007199254740993");
+  });
+
   it("run a workflow to its end, or until a person has to decide", async () => {
     const completion = { type: "ai_completion", model, prompt: "Twice {{ input.word }}" };
     const create = async (steps: object[]) =>

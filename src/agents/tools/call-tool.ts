@@ -29,7 +29,7 @@ export async function callTool(
     const known = tools.map(({ name }) => name).join(", ") || "none";
     return toFailure(`There is no tool ${call.name.slice(0, 100)}. The tools: ${known}.`);
   }
-  const input = parseArguments(call.arguments);
+  const input = parseArguments(call.arguments, tool.keepsDigits);
   if (input === undefined) {
     return toFailure(`The arguments are not a JSON object: ${call.arguments.slice(0, SHOWN_ARGUMENTS)}`);
   }

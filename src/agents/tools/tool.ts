@@ -36,6 +36,8 @@ export type AgentTool = {
   parameters: JsonSchema;
   /** Longest time of one call, in ms. */
   timeoutMs: number;
+  /** Whether whole numbers that a double would round reach it as texts with all their digits. */
+  keepsDigits?: boolean;
   /** @throws AppError whose message the model reads. */
   run(input: unknown, context: ToolContext): Promise<ToolOutput>;
 };
@@ -99,15 +101,17 @@ export function defineTool<S extends z.ZodType>(
     description: string;
     input: S;
     timeoutMs: number;
+    keepsDigits?: boolean;
     run(input: z.output<S>, context: ToolContext): Promise<ToolOutput> | ToolOutput;
   },
 ): AgentTool {
-  const { input: schema, run, timeoutMs } = tool;
+  const { input: schema, run, timeoutMs, keepsDigits = false } = tool;
   return {
     name,
     description: description ?? tool.description,
     parameters: toJsonSchema(schema, "input"),
     timeoutMs,
+    keepsDigits,
     async run(input, context) {
       const parsed = schema.safeParse(input);
       if (parsed.success) return run(parsed.data, context);

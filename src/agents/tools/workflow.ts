@@ -25,6 +25,7 @@ export const workflow = toolKind({
       description: await describe(workflows, tenantId, workflowId),
       input: z.object({ input: z.unknown().describe("The run's input, as JSON") }),
       timeoutMs: TIMEOUT_MS,
+      keepsDigits: true,
       async run({ input }, { idempotencyKey, signal, spend }) {
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const request = { caller, workflowId, body: { input }, isInteractive: true, jobId };

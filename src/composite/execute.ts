@@ -134,12 +134,15 @@ function toResult(
   const { output, agreement, dissent } = outcome;
   const answered = new Set(ended.flatMap(({ status, model }) => (status === "completed" ? [model] : [])));
   const sameModel = `All members are the same model (${[...answered].join()}): their agreement proves little.`;
-  const warnings = [...(models.length > 1 && answered.size === 1 ? [sameModel] : []), ...outcome.warnings];
+  const finishReason = cutOf(output, ended);
+  const cut = finishReason === undefined ? [] : [`The answer is not whole: its model ended with ${finishReason}.`];
+  const warnings = [...cut, ...(models.length > 1 && answered.size === 1 ? [sameModel] : []), ...outcome.warnings];
   const { tokens, outputTokens, costUsd } = sumSpent(ended);
   return defined({
     executionId: _id,
     pattern,
     profile,
+    finishReason,
     output: disclaimer === undefined ? output : `${output}\n\n${disclaimer}`,
     regulated: isRegulated(profile),
     disclaimer,
@@ -153,6 +156,10 @@ function toResult(
     warnings: warnings.length === 0 ? undefined : warnings,
   });
 }
+
+/** Why the answer that a run gives is not whole: it is one of its calls', or the end of one; undefined when it is. */
+const cutOf = (output: string, ended: readonly ExecutionStep[]) =>
+  ended.findLast(({ output: said }) => output !== "" && said?.endsWith(output))?.finishReason;
 
 /** What followers receive of a call: nothing that was asked or answered. */
 function toStepEvent({ step, role, model, status, tokens, costUsd }: ExecutionStep) {

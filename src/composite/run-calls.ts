@@ -1,6 +1,7 @@
 import { AppError, toErrorView, withoutText } from "../errors.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
+import type { FinishReason } from "../gateway/providers/provider.ts";
 import { spentOf } from "../runs.ts";
 import type { ExecutionStep } from "../store/execution-store.ts";
 import type { Ask, Complete } from "./patterns/pattern.ts";
@@ -50,7 +51,9 @@ export function makeRunCalls({ gateway, caller, recorded, onStart, onEnd }: Call
       });
       const output = outcome.text.trim().slice(0, MAX_OUTPUT).toWellFormed();
       const spent = { ...spentOf(outcome), logId: outcome.logId, finishedAt: new Date() };
-      if (output !== "") return await end({ ...about, ...spent, model: outcome.model, status: "completed", output });
+      const { model, finishReason } = outcome;
+      const ended = { ...about, ...spent, model, ...(isWhole(finishReason) ? {} : { finishReason }) };
+      if (output !== "") return await end({ ...ended, status: "completed", output });
       const error = new AppError("provider_failed", "The model answered nothing.", { retryable: true });
       return await end({ ...about, ...spent, status: "failed", error: toErrorView(error) });
     } catch (error) {
@@ -61,6 +64,9 @@ export function makeRunCalls({ gateway, caller, recorded, onStart, onEnd }: Call
   };
   return { complete, ended: ended as readonly ExecutionStep[] };
 }
+
+const isWhole = (reason: FinishReason): reason is Exclude<FinishReason, NonNullable<ExecutionStep["finishReason"]>> =>
+  reason !== "length" && reason !== "content_filter";
 
 /** Failures of one model, which the others can compensate. All else, a spent budget or a lost store, stops the run. */
 function isMembersOwn(error: unknown): boolean {

@@ -23,12 +23,15 @@ export type CompositeInput = z.output<typeof compositeBodySchema>;
 
 const dissentSchema = z.object({ models: z.array(z.string()), answer: z.string() });
 
+const incomplete = z.enum(["length", "content_filter"]);
+
 /** What a finished run gives. */
 export const compositeResultSchema = z.object({
   executionId: idSchema("execution"),
   pattern: z.enum(patternIds),
   profile: z.enum(profileIds),
   output: z.string(),
+  finishReason: incomplete.optional().describe("Why the answer is not whole; absent when it is"),
   regulated: z.boolean(),
   disclaimer: z.string().optional(),
   stepsExecuted: z.number().int().describe("Model calls that were made, those that failed included"),
@@ -49,6 +52,7 @@ const stepSchema = z.object({
   model: z.string(),
   status: z.enum(["completed", "failed"]),
   output: z.string().optional().describe("Not kept of regulated profiles once the run has ended"),
+  finishReason: incomplete.optional(),
   error: errorViewSchema.optional(),
   tokens: z.number().int(),
   outputTokens: outputTokensSchema,

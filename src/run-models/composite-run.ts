@@ -34,8 +34,8 @@ export function prepareCompositeRun(deps: RunModelsDeps, caller: ChatCaller, req
       },
     toAnswer(result) {
       const { executionId: id, output: text, tokensUsed: tokens, ...rest } = result as CompositeResult; // of our own job
-      const { outputTokens, costUsd } = rest;
-      return { id, text, finishReason: "stop", spent: { tokens, outputTokens, costUsd } };
+      const { outputTokens, costUsd, finishReason = "stop" } = rest;
+      return { id, text, finishReason, spent: { tokens, outputTokens, costUsd } };
     },
   };
 }

@@ -13,6 +13,8 @@ export type ExecutionStep = {
   model: string;
   status: "completed" | "failed";
   output?: string;
+  /** How the answer ended, if it is not whole. */
+  finishReason?: "length" | "content_filter";
   error?: ErrorView;
   tokens: number;
   outputTokens?: number;

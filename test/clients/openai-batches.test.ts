@@ -77,6 +77,29 @@ describe("files and batches through the official openai client", function () {
       (error: unknown) => (error instanceof OpenAI.APIError ? error.status : error),
     );
 
+  it("say of each answer how it ended, in whatever word of its provider", async () => {
+    const words = ["stop", "model_length", "MAX_TOKENS", "safety", "odd_word", "error"];
+    const { id } = await create(
+      words.map((word) => line(word, `END:${word}`)),
+      "/v1/chat/completions",
+    );
+    const batch = await ended(id);
+    expect(batch.request_counts).to.include({ completed: 5, failed: 1 });
+    const answers = (await read(batch.output_file_id)).map(({ custom_id, response }) => {
+      const [choice] = response.body.choices;
+      return [custom_id, choice.finish_reason, response.body.providerFinishReason];
+    });
+    expect(answers).to.deep.equal([
+      ["stop", "stop", undefined],
+      ["model_length", "length", undefined],
+      ["MAX_TOKENS", "length", undefined],
+      ["safety", "content_filter", undefined],
+      ["odd_word", "length", "odd_word"],
+    ]);
+    const [failed] = await read(batch.error_file_id);
+    expect([failed.custom_id, failed.error.code]).to.deep.equal(["error", "provider_failed"]);
+  });
+
   it("keeps a file, lists it, gives it back, and deletes it", async () => {
     const file = await upload([line("a", "one")]);
     expect(file).to.include({ object: "file", purpose: "batch", filename: "requests.jsonl", status: "processed" });

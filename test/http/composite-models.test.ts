@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { hostPid } from "../support/service-pids.ts";
@@ -53,6 +54,52 @@ describe("chats whose runs are accepted before the store is unavailable", functi
     } finally {
       await test.close();
     }
+  });
+});
+
+describe("a composite run whose models are cut", () => {
+  let upstream: FakeProvider;
+  let test: TestPlatform;
+  let member: ApiClient;
+  before(async () => {
+    upstream = await startFakeProvider();
+    test = await startPlatform({ env: { EDGE_BASE_URL: upstream.url, EDGE_MODEL: "small" } });
+    member = makeClient({ url: test.url, key: test.keys.member });
+  });
+  beforeEach(() => upstream.reset());
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  const draft = { pieces: ["A first try."] };
+  const critique = { pieces: ["It is short."] };
+  const revision = { pieces: ["A second try."] };
+  for (const [finishReason, ended] of [
+    ["length", "length"],
+    ["model_length", "length"],
+    ["content_filter", "content_filter"],
+    ["a-word-of-tomorrow", "length"],
+  ] as const) {
+    it(`says how its answer ended: ${finishReason}`, async () => {
+      upstream.next(draft, critique, { ...revision, finishReason });
+      const answer = await member.post(CHAT, { model: "composite:critique:coding", messages });
+      expect(answer.at("choices[0].finish_reason"), answer.text).to.equal(ended);
+      const trace = await member.get(`/composite/executions/${answer.string("logId")}`);
+      expect(trace.at("result.finishReason")).to.equal(ended);
+      expect(trace.at("result.warnings[0]")).to.contain(ended);
+      expect(trace.at("steps[2].finishReason")).to.equal(ended);
+    });
+  }
+
+  it("answers whole if only a call on the way was cut, and as the draft did if that is the answer", async () => {
+    upstream.next(draft, { ...critique, finishReason: "length" }, revision);
+    const whole = await member.post(CHAT, { model: "composite:critique:coding", messages });
+    expect(whole.at("choices[0].finish_reason"), whole.text).to.equal("stop");
+    upstream.next({ ...draft, finishReason: "length" }, { pieces: [] }, revision);
+    const fromDraft = await member.post(CHAT, { model: "composite:critique:coding", messages });
+    expect(fromDraft.at("choices[0].message.content")).to.equal("A first try.");
+    expect(fromDraft.at("choices[0].finish_reason")).to.equal("length");
   });
 });
 

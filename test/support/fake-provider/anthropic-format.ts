@@ -1,7 +1,13 @@
 import { type Behaviour, type FakeUsage, halves, piecesOf, usageOf } from "./behaviour.ts";
 import { countUsage, textOf, type WireEvent, type WireFormat, type WireRequest } from "./wire-format.ts";
 
-const stopReasons = { stop: "end_turn", length: "max_tokens", tool_calls: "tool_use", content_filter: "refusal" };
+/** In this wire's words; any other word is one of its own. */
+const stopReasons: Record<string, string> = {
+  stop: "end_turn",
+  length: "max_tokens",
+  tool_calls: "tool_use",
+  content_filter: "refusal",
+};
 
 /** `POST /v1/messages` (API reference, "Create a Message" and "Streaming messages"). */
 export const messagesFormat: WireFormat = {
@@ -59,10 +65,10 @@ const wireUsageOf = (body: WireRequest, behaviour: Behaviour) => {
   return usage && toWireUsage(usage);
 };
 
-const stopOf = (behaviour: Behaviour) =>
-  behaviour.isRejection
-    ? "refusal"
-    : stopReasons[behaviour.finishReason ?? (behaviour.toolCalls ? "tool_calls" : "stop")];
+const stopOf = ({ isRejection, finishReason, toolCalls }: Behaviour) => {
+  const word = finishReason ?? (toolCalls ? "tool_calls" : "stop");
+  return isRejection ? "refusal" : (stopReasons[word] ?? word);
+};
 
 function toMessage(body: WireRequest, behaviour: Behaviour): unknown {
   const text = piecesOf(behaviour).join("");

@@ -223,6 +223,9 @@ function outputOf(fileId: string, batches: readonly Batch[], submitted: Map<stri
   );
 }
 
+/** A question names how its answer is to end, as `END:length`. */
+const endOf = (question: string) => /END:(\w+)/.exec(question)?.[1] ?? "stop";
+
 function openAiResult({ customId, model, question, url }: Line, hasExpired: boolean): unknown {
   if (hasExpired) {
     return { custom_id: customId, response: null, error: { code: "batch_expired", message: "It took too long." } };
@@ -245,7 +248,7 @@ function openAiResult({ customId, model, question, url }: Line, hasExpired: bool
     id: "chatcmpl-1",
     object: "chat.completion",
     model,
-    choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "stop" }],
+    choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: endOf(question) }],
     usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
   };
   const body = url === "/v1/responses" ? response : completion;

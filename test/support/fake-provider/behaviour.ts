@@ -8,7 +8,7 @@ export type Behaviour = {
   /** Reasoning items of the Responses API, in the place of one with the `reasoning` as its summary. */
   reasoningItems?: readonly (Record<string, unknown> & { type: "reasoning" })[];
   toolCalls?: readonly { id: string; name: string; arguments: string }[];
-  finishReason?: "stop" | "length" | "tool_calls" | "content_filter";
+  finishReason?: string;
   /** `false` leaves it out, as bare servers do; `counted` counts the request's and the answer's own tokens. */
   usage?: FakeUsage | "counted" | false;
   /** Answers this status with an error body in the wire format's shape. */

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { fromAbort, fromConnectionError } from "../resilience/transport-errors.ts";
 import type { BatchItemResult, CallContext, ToHeaders } from "./provider.ts";
-import { fromWireError, parseWire } from "./wire-errors.ts";
+import { fromWireError, hideKey, parseWire } from "./wire-errors.ts";
 
 /** Longest time of one request about a batch, the upload of its items included, in ms. */
 const TIMEOUT_MS = 120_000;
@@ -30,7 +30,7 @@ export function makeBatchClient(baseUrl: string, toHeaders: ToHeaders) {
     });
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
     const text = await readText(response.body, signal);
-    throw fromWireError(response.statusCode, response.headers, apiKey ? text.replaceAll(apiKey, "[key]") : text);
+    throw fromWireError(response.statusCode, response.headers, hideKey(text, apiKey));
   };
   return {
     /** The JSON of a response. @throws AppError as the provider's calls do, `provider_failed` when it does not fit. */

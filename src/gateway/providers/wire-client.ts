@@ -12,7 +12,7 @@ import {
 import { type AnswerReader, readEventStream } from "./event-stream.ts";
 import { parsePartialJson } from "./partial-json.ts";
 import type { CallContext, RawRequest, Served, StreamPart, ToHeaders } from "./provider.ts";
-import { fromWireError, readAnswer, WireRefusal, withoutKey } from "./wire-errors.ts";
+import { fromWireError, hideKey, readAnswer, WireRefusal, withoutKey } from "./wire-errors.ts";
 
 /** An error body of a stream that still comes after this time counts as it is then, in ms; `firstByteMs` where less. */
 const MAX_ERROR_MS = 10_000;
@@ -60,13 +60,12 @@ export function makeWireClient(
   /** The error of a response, without the key where a server quotes it. */
   const toError = ({ status, headers, body }: TransportResponse, context: CallContext) => {
     const apiKey = keyOf(context);
-    const error = fromWireError(status, headers, apiKey ? body.replaceAll(apiKey, "[key]") : body);
+    const error = fromWireError(status, headers, hideKey(body, apiKey));
     return withoutKey(error, apiKey) as AppError; // as it was
   };
   const toRefusal = (response: TransportResponse, context: CallContext) => {
     const error = toError(response, context);
-    const apiKey = keyOf(context);
-    const body = apiKey ? response.body.replaceAll(apiKey, "[key]") : response.body;
+    const body = hideKey(response.body, keyOf(context));
     // What concerns our key or account is not the sender's business.
     if (error.reason !== "access_refused") error.cause = new WireRefusal(response.status, body);
     return error;

@@ -138,6 +138,13 @@ export function withoutKey(error: unknown, apiKey: string | undefined): unknown 
   });
 }
 
+/** A shorter key, as servers take that want any, is no secret, and would be hidden in the middle of words. */
+const SHORTEST_HIDDEN = 8;
+
+/** A text of a provider without the key that it was sent. */
+export const hideKey = (text: string, apiKey: string | undefined): string =>
+  apiKey === undefined || apiKey.length < SHORTEST_HIDDEN ? text : text.replaceAll(apiKey, "[key]");
+
 /** Words that hold secrets: with a known beginning of keys, or with stars in the place of what was left out. */
 const keyLike = /(?:\b(?:sk|pk|rk|gsk|xai|nvapi|hf|key|AIza)[-_]?(?=[\w*.-]*[\d*])[\w*.-]{8,})|[\w.-]*\*{2,}[\w*.-]*/g;
 /** Characters of a key's beginning or end by which a word is known as a part of it. */

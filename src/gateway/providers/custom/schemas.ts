@@ -8,8 +8,6 @@ const MAX_MODELS = 50;
 const MAX_URL = 500;
 const MAX_MODEL_ID = 150;
 const MAX_TEXT = 100;
-/** A shorter key would be found, and hidden, in the middle of words. */
-const MIN_KEY = 8;
 const MAX_TOKENS = 100_000_000;
 
 const usd = z.number().min(0).max(10_000);
@@ -61,7 +59,7 @@ const settingsSchema = z.strictObject({
 export const customProviderBodySchema = settingsSchema.extend({
   key: z
     .string()
-    .min(MIN_KEY)
+    .min(1)
     .max(500)
     .regex(/^[!-~]+$/, "must be visible ASCII characters without blanks"),
 });

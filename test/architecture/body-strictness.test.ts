@@ -14,6 +14,7 @@ const grants = new Set([
   "delete /ai/widget/key",
   "put /budget",
   "put /rag/settings",
+  "put /settings",
   "post /rag/tools",
   "put /rag/tools/:id",
   "post /keys",
@@ -25,6 +26,7 @@ const grantingFields = new Set([
   "callback",
   "expires_after",
   "filters",
+  "output_expires_after",
   "publish",
   "rerank",
   "steps",
@@ -37,6 +39,8 @@ const vendors =
 
 /** Fields that limit, and stand in bodies that take unknown fields: they are marked. */
 const limits: Record<string, string[]> = {
+  "post /v1/files": ["expires_after"],
+  "post /v1/batches": ["output_expires_after"],
   "post /rag/query": ["collection", "documentIds", "filter", "minScore"],
   "post /rag/ingest": ["collection", "expiresAt"],
   "patch /rag/documents/:id": ["expiresAt"],

@@ -1,6 +1,5 @@
 import { defined } from "../../defined.ts";
-import type { ImagePart } from "../messages.ts";
-import type { CompletionRequest } from "./provider.ts";
+import type { ImagePart, Message } from "../messages.ts";
 
 /** What a model is mainly for; `auto` picks by it. Open-ended towards clients. */
 export type ModelType = "chat" | "coding" | "reasoning" | "embedding" | "rerank";
@@ -80,10 +79,14 @@ export type PictureRule = {
 };
 
 /** What of a request decides by which of its interfaces a provider is asked. */
-export type Asking = Pick<
-  CompletionRequest,
-  "metadata" | "tools" | "reasoningSummary" | "messages" | "canReason" | "effort"
->;
+export type Asking = {
+  messages: readonly Message[];
+  metadata?: object;
+  tools?: readonly object[];
+  reasoningSummary?: string;
+  canReason?: true;
+  effort?: Effort;
+};
 
 /** A model as its provider offers it. */
 export type ProviderModel = {

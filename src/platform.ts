@@ -5,6 +5,7 @@ import type { Config } from "./config.ts";
 import { type Disposables, withDisposables } from "./disposables.ts";
 import { type Gateway, openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
+import { makeMemory } from "./isolation/memory.ts";
 import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition, responsesQueue } from "./jobs/queues.ts";
@@ -62,7 +63,8 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const jobs = makeJobs({ store, redis, queues, logger, metrics: metrics.jobs, config: config.jobs });
     disposables.add(() => jobs.close());
     const dataKeys = await openDataKeys(config, store, logger);
-    const evaluator = makeEvaluator();
+    const memory = makeMemory();
+    const evaluator = makeEvaluator(memory);
     disposables.add(() => evaluator.close());
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
@@ -71,7 +73,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => tenants.customProviders.close());
     const gateway = await openGateway({ ...base, ...tenants, config: config.gateway, metrics: metrics.calls });
     disposables.add(() => gateway.close());
-    const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
+    const rag = makeRag({ config, store, jobs, gateway, quotas, logger, memory });
     disposables.add(() => rag.close());
     const composite = makeComposite({ store, jobs, gateway, quotas });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });

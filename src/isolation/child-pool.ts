@@ -2,6 +2,7 @@ import { AppError } from "../errors.ts";
 import { type Child, ChildLost, comesToEnd, exchange, lowerPriority } from "./child.ts";
 import { keepChildren } from "./children.ts";
 import { makeEffort } from "./effort.ts";
+import type { Memory } from "./memory.ts";
 import { makePresence } from "./presence.ts";
 import { makeShares } from "./shares.ts";
 
@@ -28,6 +29,8 @@ type ChildPoolOptions = {
   timeoutMs: number;
   /** Bounds on the memory of a child, in MB: of V8's heap, and of the whole process. */
   memory: { heapMb: number; rssMb: number };
+  /** The memory that all children of this process have together; their bounds count. */
+  shared: Memory;
 };
 
 /**

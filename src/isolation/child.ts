@@ -4,10 +4,14 @@ import { readdirSync } from "node:fs";
 import type { Socket } from "node:net";
 import { setPriority } from "node:os";
 import { type ChildMessage, type ChildRequest, MESSAGES_FD, readFrames } from "./child-messages.ts";
+import { residentMb } from "./memory.ts";
 import { waitedForProcessor, watchRunningTime } from "./running-time.ts";
 
 /** Longest start of a child, in ms. A request's time does not include it. */
 const START_TIMEOUT_MS = 30_000;
+
+/** Interval of looks at a child's memory, in ms. */
+const LOOK_EVERY_MS = 100;
 
 /** The service's own processes run first: a child may run an attempt to use up the processor. */
 const NICENESS = 5;
@@ -66,6 +70,10 @@ export function startChild({ entry, memory, isAwaited }: ChildOptions & { isAwai
     ([code, name]) => toLoss(code, name, state),
     (error: Error) => new ChildLost("crash", error.message),
   );
+  const look = setInterval(() => {
+    if ((residentMb(child.pid) ?? 0) > memory.rssMb) child.kill("SIGKILL");
+  }, LOOK_EVERY_MS).unref();
+  void lost.then(() => clearInterval(look));
   return Object.assign(state, { lost });
 }
 

@@ -1,17 +1,19 @@
-import { type Child, type ChildOptions, keepHostAlive, startChild, untilReady } from "./child.ts";
+import { type Child, ChildLost, type ChildOptions, keepHostAlive, startChild, untilReady } from "./child.ts";
+import type { Memory } from "./memory.ts";
 
 /** An idle child is killed after this time, to free its memory, in ms. */
 const IDLE_MS = 30_000;
 /** How long none may be free before another one starts beside those that work, in ms: most come back sooner than one starts. */
 const BUSY_MS = 200;
 
-type ChildrenOptions = ChildOptions & { size: number; hasSpare?: boolean; busyMs?: number };
+type ChildrenOptions = ChildOptions & { size: number; hasSpare?: boolean; busyMs?: number; shared: Memory };
 
 /**
  * The children of a pool: lends each to one request at a time. A request that finds none starts one, and takes whichever is
  * free first, the new one or one that comes back. `hasSpare`: one that no owner is slow in is kept ready beside those that
  * stay busy, and an owner that has one already leaves it to others. One that is started ahead has a lower priority from the
- * beginning, since nobody waits for it.
+ * beginning, since nobody waits for it. `shared`: the memory that all children of this process have together. While another
+ * pool waits for it, children that come back end.
  */
 export function keepChildren(options: ChildrenOptions) {
   const idle = keepIdle((child) => kill(child));
@@ -19,25 +21,24 @@ export function keepChildren(options: ChildrenOptions) {
   const running = new Map<Child, string>();
   const waiting = makeQueue();
 
-  const kill = (child: Child) => {
-    idle.leave(child); // now: its end is noticed later, and until then it looks alive
-    end(child);
-  };
+  const kill = (child: Child) => end(child, idle); // now: its end is noticed later, and until then it looks alive
+  const line = standInLine(options, () => idle.all().slice(0, 1).map(kill).length > 0);
   const start = async (isAwaited: boolean) => {
-    const child = await startInto(starting, { ...options, isAwaited });
+    const child = await startInto(starting, { ...options, isAwaited, leaveMemory: await line.enter() });
     child.process.once("exit", () => idle.leave(child));
     return child;
   };
-  const all = () => idle.count() + starting.size + running.size;
+  const begun = () => line.length() + starting.size;
+  const all = () => idle.count() + begun() + running.size;
   const isFull = () => all() >= options.size;
-  const isOneAwaited = () => starting.size < waiting.length();
+  const isOneAwaited = () => begun() < waiting.length();
   const startForAll = () =>
     void start(isOneAwaited()).then(offer, (error: unknown) => {
-      if (waiting.length() > starting.size) waiting.takeFirst(() => true)?.reject(error);
+      if (waiting.length() > begun()) waiting.takeFirst()?.reject(error);
     });
-  const isSpareThere = () => starting.size > 0 || idle.all().some(({ slowFor }) => slowFor === undefined);
+  const isSpareThere = () => begun() > 0 || idle.hasOrdinary();
   const spare = makeLater(options.busyMs ?? BUSY_MS, () => {
-    while ((isOneAwaited() || !isSpareThere()) && !isFull()) startForAll();
+    while ((isOneAwaited() || (!isSpareThere() && line.isShort())) && !isFull()) startForAll();
   });
   const startSpare = options.hasSpare ? spare.ask : () => undefined;
   const lend = (child: Child, owner: string) => {
@@ -47,15 +48,14 @@ export function keepChildren(options: ChildrenOptions) {
     startSpare();
     return child;
   };
-  const hasChild = (owner: string) => running.values().some((other) => other === owner);
+  const hasChild = (owner: string) => new Set(running.values()).has(owner);
   /** Gives a child to who waits for one: first come, first served, but an owner that has one lets the others go first. */
   const offer = (child: Child) => {
-    const first =
-      waiting.takeFirst((owner) => mayServe(child, owner) && !hasChild(owner)) ??
-      waiting.takeFirst((owner) => mayServe(child, owner));
+    const first = waiting.takeFor(child, hasChild);
     if (first) return first.resolve(lend(child, first.owner));
     keepHostAlive(child, false);
-    idle.add(child);
+    if (line.isWanted()) kill(child);
+    else idle.add(child);
   };
   return {
     /** A child that has served no request. @throws ChildLost when it does not start. */
@@ -76,14 +76,16 @@ export function keepChildren(options: ChildrenOptions) {
     startSpare,
     /** Starts another one beside the only child, while that is idle, before two owners need one at the same time. */
     startSecond(): void {
-      if (options.hasSpare && idle.count() === 1 && all() === 1 && !isFull()) startForAll();
+      if (options.hasSpare && idle.count() === 1 && all() === 1 && !isFull() && line.isShort()) startForAll();
     },
     giveBack(child: Child, isUsable: boolean): void {
       running.delete(child);
-      if (isUsable && child.process.connected) offer(child);
+      if (isUsable && child.process.connected && !line.isWanted()) offer(child);
       else kill(child);
+      if (isOneAwaited() && !isFull()) startForAll();
     },
     close(): void {
+      line.close();
       spare.stop();
       for (const child of [...idle.all(), ...starting, ...running.keys()]) kill(child);
     },
@@ -96,6 +98,8 @@ function keepIdle(onOver: (child: Child) => void) {
   return {
     count: () => timers.size,
     all: () => [...timers.keys()],
+    /** Whether there is one that no owner is slow in. */
+    hasOrdinary: () => timers.keys().some(({ slowFor }) => slowFor === undefined),
     add: (child: Child) => void timers.set(child, setTimeout(onOver, IDLE_MS, child).unref()),
     leave(child: Child): void {
       clearTimeout(timers.get(child));
@@ -104,9 +108,39 @@ function keepIdle(onOver: (child: Child) => void) {
   };
 }
 
+/** The starts of a pool that wait for memory. `endIdle` ends an idle child of the pool, if there is one. */
+function standInLine({ shared, memory }: ChildrenOptions, endIdle: () => boolean) {
+  const user = { endIdle };
+  let length = 0;
+  let isClosed = false;
+  return {
+    length: () => length,
+    /** Whether a child could start at once. */
+    isShort: () => shared.hasRoom(memory.rssMb),
+    /** Whether another pool waits. */
+    isWanted: () => shared.isWanted(user),
+    /** Waits for a child's memory, and returns how it is given back. @throws ChildLost when the pool was closed. */
+    async enter(): Promise<() => void> {
+      length += 1;
+      const leave = await shared.enter(user, memory.rssMb);
+      length -= 1;
+      if (!isClosed) return leave;
+      leave();
+      throw new ChildLost("crash", "the pool was closed before it started");
+    },
+    close(): void {
+      isClosed = true;
+    },
+  };
+}
+
 /** Starts a child, which is in `starting` until it is ready. @throws ChildLost when it does not start. */
-async function startInto(starting: Set<Child>, options: ChildOptions & { isAwaited: boolean }): Promise<Child> {
+async function startInto(
+  starting: Set<Child>,
+  options: ChildOptions & { isAwaited: boolean; leaveMemory(): void },
+): Promise<Child> {
   const child = startChild(options);
+  void child.lost.then(options.leaveMemory);
   starting.add(child);
   try {
     await untilReady(child);
@@ -119,7 +153,8 @@ async function startInto(starting: Set<Child>, options: ChildOptions & { isAwait
   }
 }
 
-function end(child: Child): void {
+function end(child: Child, idle?: { leave(child: Child): void }): void {
+  idle?.leave(child);
   child.isKilled = true;
   child.process.kill("SIGKILL");
 }
@@ -152,13 +187,16 @@ const mayServe = ({ slowFor }: Child, owner: string) => (slowFor ?? owner) === o
 function makeQueue() {
   type Waiting = { owner: string; resolve(child: Child): void; reject(error: unknown): void };
   const waiting: Waiting[] = [];
+  const takeFirst = (fits: (owner: string) => boolean = () => true): Waiting | undefined => {
+    const place = waiting.findIndex(({ owner }) => fits(owner));
+    return place < 0 ? undefined : waiting.splice(place, 1)[0];
+  };
   return {
     length: () => waiting.length,
-    /** Takes out the first whose owner fits. */
-    takeFirst(fits: (owner: string) => boolean): Waiting | undefined {
-      const place = waiting.findIndex(({ owner }) => fits(owner));
-      return place < 0 ? undefined : waiting.splice(place, 1)[0];
-    },
+    takeFirst,
+    /** Takes out who gets this child: the first that it may serve, before those who have a child already. */
+    takeFor: (child: Child, hasChild: (owner: string) => boolean) =>
+      takeFirst((owner) => mayServe(child, owner) && !hasChild(owner)) ?? takeFirst((owner) => mayServe(child, owner)),
     /** Waits to be taken out. @throws what it is rejected with; the signal's reason. */
     async enter(owner: string, signal: AbortSignal): Promise<Child> {
       signal.throwIfAborted();

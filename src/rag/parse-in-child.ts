@@ -2,6 +2,8 @@ import type { Config } from "../config.ts";
 import { AppError, unavailable } from "../errors.ts";
 import { ChildLost } from "../isolation/child.ts";
 import { makeChildPool } from "../isolation/child-pool.ts";
+import { keepOnDisk } from "../isolation/keep-on-disk.ts";
+import type { Memory } from "../isolation/memory.ts";
 import type { Logger } from "../logger.ts";
 import type { RawSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";
@@ -13,18 +15,30 @@ import { boundWarnings } from "./warnings.ts";
 const MAX_CHUNKS = 50_000;
 /** A source above this is large, in bytes. Large ones have processes of their own, so that a small one finds a free one. */
 const LARGE_BYTES = 256 << 10;
-/** RSS is reached first, before V8 spends its time collecting garbage. */
-const bounded = (mb: number) => ({ heapMb: mb, rssMb: mb });
 /**
- * Parsing processes of a worker, and of one tenant: a slow document does not block those of others. A process has some 160 MB
- * before it reads; 45 MB of HTML take 540, and recognizing the text in a page scanned at 600 dpi takes 830.
+ * Bounds of a parsing process, in MB: on its resident memory, and on V8's heap, at which V8 collects all garbage, so that the
+ * first one is not reached by garbage. A process has some 130 MB before it reads; 256 KiB of HTML with very many elements
+ * take 430, 6 MB of PDF 490, and recognizing the text in a page scanned at 600 dpi takes 830.
+ */
+const MEMORY = {
+  small: { heapMb: 128, rssMb: 200 },
+  large: { heapMb: 300, rssMb: 400 },
+  whole: { heapMb: 480, rssMb: 600 },
+  ocr: { heapMb: 800, rssMb: 1_024 },
+};
+/**
+ * Parsing processes of a worker, and of one tenant: a slow document does not block those of others. `whole` takes all memory
+ * of the worker's children, for what needs more than `large` has.
  */
 const CHILDREN = {
-  small: { size: 3, perOwner: 2, hasSpare: true, memory: bounded(512) },
-  large: { size: 2, perOwner: 1, memory: bounded(1_024) },
+  small: { size: 3, perOwner: 2, hasSpare: true },
+  large: { size: 1, perOwner: 1 },
+  whole: { size: 1, perOwner: 1 },
 };
+type Kind = keyof typeof CHILDREN;
 
 export type ParsePool = ReturnType<typeof makeParsePool>;
+type Given = { owner: string; signal: AbortSignal };
 export type ParsedSource = Awaited<ReturnType<ParsePool["read"]>>;
 
 /** Part of a source's time in which text in pictures is recognized. The pages that are not reached then stay without. */
@@ -34,13 +48,17 @@ const OCR_SHARE = 0.6;
  * Makes a pool of processes that start on demand. `timeoutMs` bounds the parsing of one source. In pages that are pictures text
  * is recognized in the languages of `ocrLanguages`; without any it is not.
  */
-export function makeParsePool(options: Config["parse"] & { logger: Logger }) {
-  const { timeoutMs, ocrLanguages, logger } = options;
+export function makeParsePool(options: Config["parse"] & { logger: Logger; memory: Memory }) {
+  const { timeoutMs, ocrLanguages, logger, memory: shared } = options;
   const ocr = { languages: ocrLanguages, withinMs: OCR_SHARE * timeoutMs };
   const entry = new URL("./parse-child.ts", import.meta.url);
-  const open = (bounds: (typeof CHILDREN)[keyof typeof CHILDREN]) =>
-    makeChildPool<ParseRequest, ParsePart>({ entry, ...bounds, timeoutMs });
-  const pools = { small: open(CHILDREN.small), large: open(CHILDREN.large) };
+  const open = (kind: Kind, memory: { heapMb: number; rssMb: number }) =>
+    makeChildPool<ParseRequest, ParsePart>({ entry, ...CHILDREN[kind], timeoutMs, memory, shared });
+  const pools = {
+    small: open("small", MEMORY.small),
+    large: open("large", MEMORY.large),
+    whole: open("whole", ocrLanguages.length > 0 ? MEMORY.ocr : MEMORY.whole),
+  };
   const explain = (error: unknown) => {
     if (!(error instanceof ChildLost)) return error;
     logger.warn({ err: error }, "a parsing process was lost with its document");
@@ -55,23 +73,33 @@ export function makeParsePool(options: Config["parse"] & { logger: Logger }) {
         return error.reason satisfies never;
     }
   };
-  /** A small source that needs more memory than a small process has is read again in a large one, as a scan of few bytes. */
-  async function* inEither(request: ParseRequest, options: { owner: string; signal: AbortSignal }) {
+  /**
+   * Reads a source in a process of the first kind that has enough memory for it, as a scan of few bytes needs much. What a
+   * larger process makes waits on disk, so that it does not keep its memory from others for as long as its reader takes.
+   */
+  async function* inFirst([kind, ...larger]: Kind[], request: ParseRequest, given: Given): AsyncGenerator<ParsePart> {
+    if (kind === undefined) return;
     let begun = false;
     try {
-      for await (const part of pools.small.run(request, options)) {
+      const parts = pools[kind].run(request, given);
+      for await (const part of kind === "small" ? parts : keepOnDisk(parts)) {
         begun = true;
         yield part;
       }
       return;
     } catch (error) {
-      if (begun || !(error instanceof ChildLost) || error.reason !== "memory") throw error;
+      const isTooSmall = error instanceof ChildLost && error.reason === "memory";
+      if (begun || !isTooSmall || larger.length === 0) throw error;
     }
-    yield* pools.large.run(request, options);
+    yield* inFirst(larger, request, given);
   }
-  async function* parts(request: ParseRequest, options: { owner: string; signal: AbortSignal }) {
+  async function* parts(request: ParseRequest, given: Given) {
     try {
-      yield* request.bytes.length > LARGE_BYTES ? pools.large.run(request, options) : inEither(request, options);
+      yield* inFirst(
+        request.bytes.length > LARGE_BYTES ? ["large", "whole"] : ["small", "large", "whole"],
+        request,
+        given,
+      );
     } catch (error) {
       throw explain(error);
     }

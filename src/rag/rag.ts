@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import { defined } from "../defined.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
+import type { Memory } from "../isolation/memory.ts";
 import { makePace } from "../isolation/pace.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
 import type { CallOrigin } from "../store/completion-store.ts";
@@ -35,11 +36,11 @@ export function makeRag(
   input: { config: Pick<Config, "fetch" | "parse" | "rag"> } & Pick<
     RagDeps,
     "store" | "jobs" | "gateway" | "quotas" | "logger"
-  >,
+  > & { memory: Memory },
 ) {
-  const { config, store, jobs, gateway, quotas, logger } = input;
+  const { config, store, jobs, gateway, quotas, logger, memory } = input;
   const fetcher = makeGuardedFetch(config.fetch);
-  const parser = makeParsePool({ ...config.parse, logger });
+  const parser = makeParsePool({ ...config.parse, logger, memory });
   const embeddingModels = makeEmbeddingModels({ store }, config.rag.embeddingModel ?? gateway.defaultEmbeddingModel);
   const pace = makePace();
   const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser, pace };

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { AppError } from "../errors.ts";
 import { ChildLost } from "../isolation/child.ts";
 import { makeChildPool } from "../isolation/child-pool.ts";
+import type { Memory } from "../isolation/memory.ts";
 import {
   type CheckDefinition,
   type CheckInput,
@@ -27,8 +28,8 @@ const CHECK_MS = 1_000;
 const KILL_MS = 6_000;
 /** Children at the same time; one tenant has one. */
 const CHILDREN = 2;
-/** The bound on the resident set leaves room for garbage of earlier work, which V8 frees when the heap's bound is near. */
-const MEMORY = { heapMb: 128, rssMb: 768 };
+/** In MB. A process has some 60 before its first work; V8 frees garbage of earlier work when the heap's bound is near. */
+const MEMORY = { heapMb: 96, rssMb: 200 };
 /** Evaluation of one tenant that waits for a child in this process: steps, which can come back later, and checks of requests. */
 const MAX_STEPS_WAITING = 4;
 const MAX_CHECKS_WAITING = 30;
@@ -76,13 +77,14 @@ export type Evaluator = ReturnType<typeof makeEvaluator>;
  * which can be killed. All throw AppError `invalid_request`, `param` naming the field; `unavailable`; EvaluatorBusy; the
  * signal's reason.
  */
-export function makeEvaluator() {
+export function makeEvaluator(shared: Memory) {
   const pool = makeChildPool<ChildWork, ChildResponse>({
     entry: new URL("./evaluate-in-child.ts", import.meta.url),
     size: CHILDREN,
     perOwner: 1,
     timeoutMs: KILL_MS,
     memory: MEMORY,
+    shared,
   });
   const parsed = makeParsedTexts();
   const slow = new LRUCache<string, number>({ max: MAX_SLOW, ttl: SLOW_TTL_MS });

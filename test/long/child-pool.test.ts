@@ -1,13 +1,15 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import { setImmediate } from "node:timers/promises";
 import { expect } from "chai";
 import { type AppError, toErrorView } from "../../src/errors.ts";
-import type { ChildLost } from "../../src/isolation/child.ts";
+import { type ChildLost, startChild } from "../../src/isolation/child.ts";
 import { type ChildPool, makeChildPool } from "../../src/isolation/child-pool.ts";
 import { keepChildren } from "../../src/isolation/children.ts";
+import { makeMemory, residentMb } from "../../src/isolation/memory.ts";
 import type { Order } from "../support/child-fixture.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { skipTest } from "../support/skip-test.ts";
 
 const entry = new URL("../support/child-fixture.ts", import.meta.url);
 
@@ -21,6 +23,7 @@ describe("a pool of child processes", function () {
       perOwner: 1,
       timeoutMs: 10_000,
       memory: { heapMb: 64, rssMb: 200 },
+      shared: makeMemory(2_000),
       ...changed,
     });
     return pool;
@@ -40,6 +43,18 @@ describe("a pool of child processes", function () {
   /** Children that keep this process alive, as one that starts and one that works. */
   const starting = () => processes() - others;
   const processes = () => process.getActiveResourcesInfo().filter((kind) => kind === "ProcessWrap").length;
+  /** The bounds of all children that have not ended, in MB, as the system knows the processes. */
+  const boundsOfAll = () => {
+    const pids = readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").trim().split(" ");
+    return pids.map(boundOf).reduce((sum, mb) => sum + mb, 0);
+  };
+  const boundOf = (pid: string) => {
+    try {
+      return Number(/--serve-requests\0(\d+)/.exec(readFileSync(`/proc/${pid}/cmdline`, "utf8"))?.[1] ?? 0);
+    } catch {
+      return 0; // it has just ended
+    }
+  };
   let others = 0;
   before(() => {
     others = processes();
@@ -220,7 +235,7 @@ describe("a pool of child processes", function () {
   });
 
   it("gives a child that has started to an owner without one before owners who have one", async () => {
-    const children = keepChildren({ entry, size: 3, memory: { heapMb: 64, rssMb: 200 } });
+    const children = keepChildren({ entry, size: 3, memory: { heapMb: 64, rssMb: 200 }, shared: makeMemory() });
     const order: string[] = [];
     const { signal } = new AbortController();
     const takeFor = async (owner: string) => {
@@ -255,5 +270,45 @@ describe("a pool of child processes", function () {
     stop.abort(new Error("enough"));
     expect(await Promise.all(busy)).to.deep.equal(["stopped", "stopped"]);
     expect(await run({ act: "count", to: 1 }, { owner: "evil" })).to.deep.equal([1]);
+  });
+
+  it("never runs children whose bounds exceed what all have together, and ends idle ones for others", async function () {
+    if (process.platform !== "linux") skipTest(this, "only Linux lists the children of a process");
+    await pollUntil(() => boundsOfAll() === 0, { what: "the end of earlier tests' children" });
+    const shared = makeMemory(500);
+    const small = open({ size: 3, perOwner: 3, shared });
+    const large = makeChildPool<Order, unknown>({
+      entry,
+      size: 2,
+      perOwner: 2,
+      timeoutMs: 10_000,
+      memory: { heapMb: 64, rssMb: 400 },
+      shared,
+    });
+    const { signal } = new AbortController();
+    let most = 0;
+    const watch = setInterval(() => {
+      most = Math.max(most, boundsOfAll());
+    }, 5);
+    const orders = [small, large, small, small, large, small].map((one, n) =>
+      Array.fromAsync(one.run({ act: "wait", to: 50 }, { owner: `owner-${n}`, signal })),
+    );
+    try {
+      expect(await Promise.all(orders)).to.deep.equal(Array.from({ length: 6 }, () => ["waited"]));
+    } finally {
+      clearInterval(watch);
+      large.close();
+    }
+    expect(most).to.be.within(400, 500);
+  });
+
+  it("ends a child beyond its resident memory from outside, however little of it is in V8's heap", async function () {
+    if (process.platform !== "linux") skipTest(this, "only Linux says how much memory another process has");
+    const child = startChild({ entry, memory: { heapMb: 64, rssMb: 30 }, isAwaited: true });
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    while ((residentMb(child.process.pid) ?? 0) <= 30) Atomics.wait(pause, 0, 0, 1); // before the bound is looked at here
+    child.process.kill("SIGSTOP"); // and nothing in the child can look at it
+    const { reason } = await child.lost;
+    expect(reason).to.equal("memory");
   });
 });

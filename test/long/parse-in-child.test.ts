@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import pino from "pino";
+import { makeMemory } from "../../src/isolation/memory.ts";
 import { makeParsePool, type ParsePool } from "../../src/rag/parse-in-child.ts";
 import { hostileDocuments } from "../support/hostile-documents.ts";
 import { draw, makeRawPdf, pictureStream } from "../support/raw-pdf.ts";
@@ -12,7 +13,7 @@ describe("parsing in child processes", function () {
   this.timeout(120_000);
   let pool: ParsePool;
   const open = (timeoutMs = 60_000, ocrLanguages: string[] = []) => {
-    pool = makeParsePool({ timeoutMs, ocrLanguages, logger });
+    pool = makeParsePool({ timeoutMs, ocrLanguages, logger, memory: makeMemory() });
     return pool;
   };
   afterEach(() => pool.close());

@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import pino from "pino";
 import { watchMemory } from "../../scripts/siege/watch-memory.ts";
+import { makeMemory } from "../../src/isolation/memory.ts";
 import { makeParsePool } from "../../src/rag/parse-in-child.ts";
 import { hostileDocuments } from "./hostile-documents.ts";
 import { readToEnd } from "./read-to-end.ts";
@@ -15,7 +16,7 @@ const timeoutMs = 60_000;
 let isBad = false;
 for (const document of hostileDocuments.filter(({ what }) => what.includes(only))) {
   const source = await document.make(Number(bytes) || document.most);
-  const pool = makeParsePool({ timeoutMs, ocrLanguages: [], logger: pino({ level: "silent" }) });
+  const pool = makeParsePool({ timeoutMs, ocrLanguages: [], logger: pino({ level: "silent" }), memory: makeMemory() });
   const memory = watchMemory({ everyMs: 25 });
   const startedAt = performance.now();
   const end = await readToEnd(pool, { ...document, bytes: source });

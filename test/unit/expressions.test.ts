@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { AppError } from "../../src/errors.ts";
+import { makeMemory } from "../../src/isolation/memory.ts";
 import { toCel } from "../../src/workflows/cel-values.ts";
 import { makeEvaluator } from "../../src/workflows/evaluator.ts";
 import { ExpressionProblem, makeRoom, parseExpression, type Scope } from "../../src/workflows/expressions.ts";
@@ -183,7 +184,7 @@ describe("expressions", () => {
       "a regular expression with many ways": "input.text.matches('(a|a)*(a|a)*(a|a)*b')",
       "a text that doubles": `input.text${times(30, (inner) => `(${inner})`, "")}`,
     };
-    const evaluator = makeEvaluator();
+    const evaluator = makeEvaluator(makeMemory());
     after(() => evaluator.close());
     for (const [name, value] of Object.entries(cases)) {
       it(`${name} are refused or stopped, and delay nothing else`, async function () {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { makeMemory } from "../../src/isolation/memory.ts";
 import { makeEvaluator } from "../../src/workflows/evaluator.ts";
 import { isInstant } from "../../src/workflows/instant-fill.ts";
 import type { StepField } from "../../src/workflows/step-texts.ts";
@@ -56,7 +57,7 @@ describe("steps whose expressions need no watch", () => {
     });
 
   it("values that are too long for any expression are none, and are reported with the field", async () => {
-    const evaluator = makeEvaluator();
+    const evaluator = makeEvaluator(makeMemory());
     const fields = [condition("input == 1")];
     const fill = (input: unknown) =>
       evaluator.fill({ tenantId: "t" }, { field: "steps[0]", fields, scope: scopeOf(input) });

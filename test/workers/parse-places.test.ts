@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
+import { makeMemory } from "../../src/isolation/memory.ts";
 import { makeRag, type Rag } from "../../src/rag/rag.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
@@ -45,7 +46,7 @@ describe("the places of a tenant's parsing processes", () => {
     const names = ["tenants", "documents", "chunks"] as const;
     const failingStore: Store = { ...store };
     for (const name of names) Object.assign(failingStore, { [name]: failingPart(name, store[name]) });
-    rag = makeRag({ store: failingStore, config, jobs, gateway, quotas, logger });
+    rag = makeRag({ store: failingStore, config, jobs, gateway, quotas, logger, memory: makeMemory() });
   });
   after(async () => {
     await rag.close();

@@ -145,11 +145,20 @@ function findLate(lags: readonly QueueLag[], maxMs: number | undefined): AppErro
   return new AppError("unavailable", `jobs wait for more than ${maxMs} ms on ${late.join(", ")}`);
 }
 
-/** Every queue must have a worker. @throws AppError `unavailable` that names the queues without one. */
+/** Every queue must have a worker that takes its jobs. @throws AppError `unavailable` that names the queues without one. */
 async function findWorkers(queues: QueueClient): Promise<void> {
-  const counts = await Promise.all(
-    queues.instances().map(async (queue) => ({ name: queue.name, count: await queue.getWorkersCount() })),
+  const all = await Promise.all(
+    queues.instances().map(async (queue) => {
+      const [count, isPaused] = await Promise.all([queue.getWorkersCount(), queue.isPaused()]);
+      return { name: queue.name, count, isPaused };
+    }),
   );
-  const missing = counts.filter(({ count }) => count === 0).map(({ name }) => name);
-  if (missing.length > 0) throw new AppError("unavailable", `no worker for ${missing.join(", ")}`);
+  const namesOf = (some: typeof all) => some.map(({ name }) => name).join(", ");
+  const missing = namesOf(all.filter(({ count }) => count === 0));
+  const paused = namesOf(all.filter(({ isPaused }) => isPaused));
+  const problems = [
+    ...(missing ? [`no worker for ${missing}`] : []),
+    ...(paused ? [`somebody has paused ${paused}`] : []),
+  ];
+  if (problems.length > 0) throw new AppError("unavailable", problems.join("; "));
 }

@@ -15,6 +15,8 @@ export type QueueLag = {
   workers: number;
   placesPerWorker: number;
   oldestWaitingMs: number;
+  /** Somebody has paused it, as in Bull Board: no worker takes its jobs. */
+  isPaused: boolean;
 };
 
 export type LagDeps = {
@@ -29,10 +31,11 @@ export async function measureQueues({ store, queues, heartbeats }: LagDeps): Pro
   const alive = (await heartbeats.list()).flatMap((worker) => worker.queues);
   return Promise.all(
     queues.instances().map(async (queue) => {
-      const [counts, workers, oldest] = await Promise.all([
+      const [counts, workers, oldest, isPaused] = await Promise.all([
         queue.getJobCounts("waiting", "prioritized", "active", "delayed", "failed"),
         queue.getWorkersCount(),
         store.findOldestQueued(queue.name, now),
+        queue.isPaused(),
       ]);
       const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
       return {
@@ -44,6 +47,7 @@ export async function measureQueues({ store, queues, heartbeats }: LagDeps): Pro
         workers,
         placesPerWorker: mean(alive.flatMap((each) => (each.queue === queue.name ? [each.concurrency] : []))),
         oldestWaitingMs: oldest === null ? 0 : Math.max(0, now.getTime() - oldest.getTime()),
+        isPaused,
       };
     }),
   );

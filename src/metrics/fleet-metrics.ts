@@ -25,10 +25,14 @@ export function makeFleetMetrics(registry: Registry) {
     help: "Jobs of a queue that one of its workers runs at once, on the average; 0 without a worker",
     labels: ["queue"],
   });
+  const paused = gauge("switchyard_queue_paused", {
+    help: "Whether somebody has paused a queue, so that no worker takes its jobs: 1 or 0",
+    labels: ["queue"],
+  });
   return {
     set({ readiness, queues }: Inspection): void {
       // Old figures would look like new ones: a part that does not respond has none.
-      for (const each of [up, jobs, oldest, workers, places]) each.reset();
+      for (const each of [up, jobs, oldest, workers, places, paused]) each.reset();
       for (const [part, { status }] of Object.entries(readiness.parts)) up.set({ part }, status === "up" ? 1 : 0);
       for (const lag of queues) {
         const { queue } = lag;
@@ -36,6 +40,7 @@ export function makeFleetMetrics(registry: Registry) {
         oldest.set({ queue }, lag.oldestWaitingMs / 1_000);
         workers.set({ queue }, lag.workers);
         places.set({ queue }, lag.placesPerWorker);
+        paused.set({ queue }, lag.isPaused ? 1 : 0);
       }
     },
   };

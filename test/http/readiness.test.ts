@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -37,5 +38,24 @@ describe("/readyz", () => {
     expect(lagging.string("parts.queueLag.detail")).to.contain("ingestion");
     await client.post(`/jobs/${accepted.string("jobId")}/cancel`);
     await pollUntil(async () => (await client.get("/readyz")).at("parts.queueLag.status") === "up");
+  });
+
+  it("names a queue that somebody has paused, until it is resumed", async () => {
+    await start({ workers: true });
+    const queue = platform.platform.queues.find("agent-runs");
+    const workersPart = async () => {
+      const { at } = await client.get("/readyz");
+      return { status: at("status"), part: at("parts.workers.status"), detail: at("parts.workers.detail") };
+    };
+    const figure = async () =>
+      (await platform.platform.jobs.measure()).filter(({ isPaused }) => isPaused).map(({ queue }) => queue);
+    const named = { status: "degraded", part: "down", detail: "somebody has paused agent-runs" };
+    await queue.pause();
+    await pollUntil(async () => isDeepStrictEqual(await workersPart(), named), { what: "the queue's name" });
+    expect(await figure()).to.deep.equal(["agent-runs"]);
+    await queue.resume();
+    const ready = { status: "ready", part: "up", detail: undefined };
+    await pollUntil(async () => isDeepStrictEqual(await workersPart(), ready), { what: "readiness" });
+    expect(await figure()).to.deep.equal([]);
   });
 });

@@ -1,9 +1,9 @@
-import { spawn } from "node:child_process";
+import { exec, spawn } from "node:child_process";
 import { once } from "node:events";
 import { access, constants } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { parseEnv } from "node:util";
+import { parseEnv, promisify } from "node:util";
 import { expect } from "chai";
 import { parse } from "yaml";
 import { nodeFlags } from "../../scripts/start/node-flags.ts";
@@ -176,5 +176,18 @@ describe("the workflow of CI", () => {
     expect(new Set(versions)).to.deep.equal(new Set([dependencies?.node]));
     const env = steps.flatMap((step) => Object.keys(step.env ?? {}));
     expect(settingNames).to.include.members(env);
+  });
+
+  it("makes a bill of materials of all locked packages", async function () {
+    this.timeout(60_000);
+    const workflow = await readYaml(".github/workflows/ci.yml");
+    expect([...mappings(workflow)].map(({ run }) => run)).to.include("npm run sbom");
+    const { scripts } = JSON.parse(await read("package.json")) as { scripts: Record<string, string> };
+    const [command = ""] = (scripts.sbom ?? "").split(" > ");
+    const { stdout } = await promisify(exec)(command, { cwd: root, maxBuffer: 64 << 20 });
+    const made = JSON.parse(stdout) as { bomFormat: string; components: { name: string }[] };
+    expect(made.bomFormat).to.equal("CycloneDX");
+    const { dependencies } = JSON.parse(await read("package.json")) as { dependencies: Record<string, string> };
+    expect(made.components.map(({ name }) => name)).to.include.members(Object.keys(dependencies));
   });
 });

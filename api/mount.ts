@@ -2,6 +2,7 @@ import Router from "@koa/router";
 import type Koa from "koa";
 import { AppError } from "../src/errors.ts";
 import { makePresence, type Presence } from "../src/isolation/presence.ts";
+import { assertShallow, atDepth, DEPTH_HEADER, readDepth } from "../src/net/call-depth.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
@@ -130,13 +131,15 @@ function serveRoute(
   const isSecret = route.hasSecretReply === true;
   const { allowedHosts } = platform.config.http;
   const door = isForTenants(route.auth) ? { tenancy, needed: route.auth, allowedHosts } : undefined;
-  return async function serve(ctx) {
+  return (ctx) => atDepth(readDepth(ctx.get(DEPTH_HEADER)), () => serve(ctx));
+  async function serve(ctx: ApiContext): Promise<void> {
     ctx.state.route = route.path;
     if (route.auth === "public" && route.isProbe !== true && !(await takeTurn())) throw tooManyWait();
     if (route.isWatch) ctx.state.signal = AbortSignal.any([ctx.state.signal, stopping]);
     const dialect = route.dialectOf?.((name) => ctx.get(name) || undefined) ?? route.dialect;
     if (dialect) speak(ctx, dialect);
     else if (isForAnthropic(ctx) && route.dialectOf === undefined) throw nothingAt(ctx, anthropicDialect);
+    if (route.auth !== "public") assertShallow();
     if (route.envelope) rejectForeignHost(ctx, allowedHosts);
     const client = () => clientOf(ctx);
     if (route.auth === "operator") await admitOperator(ctx, { operator: platform.operator, allowedHosts, client });
@@ -183,7 +186,7 @@ function serveRoute(
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, { platform, budget, inTurn });
-  };
+  }
 }
 
 function speak({ state }: ApiContext, dialect: RouteDialect): void {

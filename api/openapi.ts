@@ -207,7 +207,7 @@ export function errorCodesOf(route: AnyRoute): ErrorCode[] {
     [takesBody, ["malformed_json"]],
     [takesBody && !route.envelope, ["request_too_large", "unsupported_media_type"]],
     [takesIdempotencyKey(route), ["idempotency_key_reused", "idempotency_in_progress", "quota_exceeded"]],
-    [!isPublic, ["rate_limited"]],
+    [!isPublic, ["rate_limited", "call_too_deep"]],
     [!isPublic && !isOperators, ["too_many_concurrent"]],
     [route.isAsync, ["wrong_state", "timeout"]],
     [true, [...(route.errors ?? []), "internal"]],

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defined } from "../src/defined.ts";
 import { isOfPart } from "../src/errors.ts";
 import { idSchema, newId } from "../src/ids.ts";
-import { toAcceptedView, toJobError, wasRejected } from "../src/jobs/job-outcome.ts";
+import { toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
 import { jobKinds } from "../src/jobs/queues.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
 import { isFinal, jobStates } from "../src/store/job-state.ts";
@@ -106,8 +106,7 @@ export async function reserveJob(
   const { platform, caller, reservation } = input;
   if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
   const job = await platform.jobs.find(caller.tenantId, reservation.jobId);
-  if (job === null) return { jobId: reservation.jobId };
-  return wasRejected(job) ? { jobId: newId("job") } : { job };
+  return job === null ? { jobId: reservation.jobId } : { job };
 }
 
 /**

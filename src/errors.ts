@@ -29,6 +29,7 @@ export const errorCodes = {
   /** The same to clients of OpenAI's paths. */
   model_not_found: "invalid_request_error",
   method_not_allowed: "invalid_request_error",
+  call_too_deep: "invalid_request_error",
   missing_api_key: "authentication_error",
   invalid_api_key: "authentication_error",
   insufficient_role: "permission_error",

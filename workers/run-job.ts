@@ -6,6 +6,7 @@ import type { QueueDefinition } from "../src/jobs/queues.ts";
 import { Rescheduled, Suspended } from "../src/jobs/reschedule.ts";
 import { type WorkContext, workOf } from "../src/jobs/work.ts";
 import type { Logger } from "../src/logger.ts";
+import { atDepth } from "../src/net/call-depth.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
 import { isFinal } from "../src/store/job-state.ts";
 import { isStoreFailure } from "../src/store/store-errors.ts";
@@ -82,14 +83,14 @@ async function processJob(
   const work = workOf(deps.works, { queue: queue.name, payload });
   if (!work) throw new TypeError(`No work has a job of the queue ${queue.name} with this payload.`);
   const recordId = String(payload[work.idField]);
-  return runAttempt(deps, attempt, (context) => traceJob(record, () => work.run({ ...context, recordId })));
+  return runAttempt(deps, attempt, (context) => inItsCall(record, () => work.run({ ...context, recordId })));
 }
 
 /**
- * Runs one try of a job as a part of the trace that submitted it. Where that is, stands on the record and not in BullMQ's job,
- * so that a job which Redis had lost is still found in its request's trace.
+ * Runs one try of a job as a part of the trace and of the call that submitted it. Where that is, stands on the record and not
+ * in BullMQ's job, so that a job which Redis had lost is still found in its request's trace.
  */
-function traceJob<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
+function inItsCall<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
   const span = {
     name: `${record.queue} process`,
     kind: "CONSUMER",
@@ -103,7 +104,7 @@ function traceJob<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
       "switchyard.attempt": record.attempts,
     },
   } as const;
-  return inSpan(span, work);
+  return atDepth(record.depth ?? 0, () => inSpan(span, work));
 }
 
 /** Fails the job, on its record and in BullMQ, where operators read the reason. */

@@ -15,9 +15,6 @@ export function toJobError(record: JobRecord): AppError {
   return new AppError(code, message, { details: { ...asObject(details), ...ids }, ...defined({ param }) });
 }
 
-/** Whether a job was never accepted: its record was closed at its submission. */
-export const wasRejected = ({ status, attempts }: JobRecord) => status === "failed" && attempts === 0;
-
 function asObject(details: unknown): object {
   if (details === undefined) return {};
   return typeof details === "object" && details !== null && !Array.isArray(details) ? details : { cause: details };

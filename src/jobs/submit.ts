@@ -1,6 +1,7 @@
 import { defined } from "../defined.ts";
 import { unavailable } from "../errors.ts";
 import { newId } from "../ids.ts";
+import { currentDepth } from "../net/call-depth.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
@@ -88,7 +89,7 @@ export async function submitJob(
     isInteractive,
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
-    ...defined({ trace: currentTrace() }),
+    ...defined({ trace: currentTrace(), depth: currentDepth() || undefined }),
   };
   try {
     await deps.store.insert(record).catch(async (error: unknown) => {

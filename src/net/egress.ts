@@ -4,6 +4,7 @@ import { Agent, Pool, fetch as undiciFetch } from "undici";
 import { AppError } from "../errors.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
 import { checkUrl, HOW_TO_ALLOW, isPublicAddress } from "./address-rules.ts";
+import { toDepthHeader } from "./call-depth.ts";
 import { asFetchError } from "./fetch-errors.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000; // a host that does not accept the connection by then counts as unreachable
@@ -34,7 +35,9 @@ export function makeEgress({ allowOrigins, timeoutMs, lookup = resolve as Lookup
     async fetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
       const dispatcher = check(String(url)).isAllowed ? open : guarded;
       try {
-        const guardedInit = { ...init, redirect: "manual" as const, dispatcher }; // `dispatcher` is undici's own
+        const headers = new Headers(init.headers);
+        for (const [name, value] of Object.entries(toDepthHeader())) headers.set(name, value);
+        const guardedInit = { ...init, headers, redirect: "manual" as const, dispatcher }; // `dispatcher` is undici's own
         return await inSpan(toSpan(url, init), () => plainFetch(url, guardedInit as unknown as RequestInit));
       } catch (error) {
         init.signal?.throwIfAborted();

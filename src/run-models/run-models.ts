@@ -6,8 +6,7 @@ import { type AnsweredChat, type ChatDelta, type ChatEvent, toReasoningText } fr
 import type { StreamEnd } from "../gateway/chat/stream.ts";
 import { estimatePrompt } from "../gateway/count-prompt.ts";
 import { AGENT, isRunModel } from "../gateway/run-model-names.ts";
-import { newId } from "../ids.ts";
-import { toJobError, wasRejected } from "../jobs/job-outcome.ts";
+import { toJobError } from "../jobs/job-outcome.ts";
 import type { JobEvent } from "../jobs/jobs.ts";
 import { cancelWork } from "../jobs/work.ts";
 import type { JobRecord } from "../store/job-record.ts";
@@ -128,9 +127,9 @@ async function submitOnce(deps: RunModelsDeps, caller: ChatCaller, { accept }: P
   const { tenantId, runJobId } = caller;
   return deps.jobs.inTurn(tenantId, async () => {
     const known = runJobId === undefined ? null : await deps.jobs.find(tenantId, runJobId);
-    if (known && !wasRejected(known)) return known;
+    if (known) return known;
     await deps.quotas.check(tenantId, "openJobs");
-    return (await accept(known ? newId("job") : runJobId)).job;
+    return (await accept(runJobId)).job;
   });
 }
 

@@ -35,6 +35,8 @@ export type JobRecord = {
   overtaken?: number;
   /** The trace that submitted it, as W3C `traceparent`; its attempts are parts of that. */
   trace?: string;
+  /** How many calls of this service stand behind it; absent for what a client asked for. */
+  depth?: number;
   createdAt: Date;
   updatedAt: Date;
   startedAt?: Date;

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { AppError } from "../../errors.ts";
+import { toDepthHeader } from "../../net/call-depth.ts";
 import { type EnterLarge, takeTurn } from "./large-answers.ts";
 import { fromAbort, fromConnectionError, isHeadersTimeout } from "./transport-errors.ts";
 
@@ -54,6 +55,8 @@ export type TransportStream = {
   finish(): void;
 };
 
+const withDepth = (call: TransportCall) => ({ ...call, headers: { ...call.headers, ...toDepthHeader() } });
+
 /**
  * Pooled keep-alive POST requests to the server at `baseUrl`. Errors are AppErrors `provider_failed`, `provider_timeout`,
  * `client_closed`. It sits directly on undici's dispatcher: no stream object and no promise a chunk more than
@@ -73,7 +76,7 @@ export function makeTransport({ baseUrl, timeouts, dispatcher, enterLarge }: Con
   const firstByteOf = (call: TransportCall) =>
     call.isWhole === true ? (timeouts.answerMs ?? timeouts.firstByteMs) : timeouts.firstByteMs;
   const dispatch = (call: TransportCall, reader: Reader) => {
-    const { signal, headers, body } = call;
+    const { signal, headers, body } = withDepth(call);
     const headersTimeout = firstByteOf(call);
     const exchange = makeExchange(signal, { firstByteMs: headersTimeout, idleMs: timeouts.idleMs }, reader);
     if (signal.aborted) return exchange.fail(fromAbort(signal));

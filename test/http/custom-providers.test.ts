@@ -351,6 +351,11 @@ describe("custom providers", () => {
     expect(upstream.requests, "it is not followed").to.have.length(1);
     upstream.setDefault({ rawBody: " ".repeat(17 << 20) });
     expect((await chat({ model })).at("error.code")).to.equal("provider_failed");
+    await put("lab-g");
+    const message = { role: "assistant", content: "Yes.", odd: Array(60_000).fill({}) };
+    upstream.setDefault({ rawBody: JSON.stringify({ choices: [{ index: 0, message, finish_reason: "stop" }] }) });
+    const crowded = await chat({ model });
+    expect(crowded.at("error.code"), crowded.text).to.equal("provider_failed");
   });
 
   it("answer with no more than their model can say, and are read of an error as far as it explains", async () => {

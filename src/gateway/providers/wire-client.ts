@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { StringDecoder } from "node:string_decoder";
-import type { AppError } from "../../errors.ts";
+import { AppError } from "../../errors.ts";
+import { isCostlyJson } from "../../json-shape.ts";
 import {
   type Connection,
   MAX_ERROR_BYTES,
@@ -33,6 +34,15 @@ function chargeBy(measure: ResponseReader<unknown>["measure"], { onCharged }: Ca
     const served = measure(parsePartialJson(begun));
     if (served !== undefined || isGivenUp) onCharged?.(served ?? {});
   };
+}
+
+/** Large answers have turns where they come from a server of a tenant's own, which may mean harm. @throws AppError `provider_failed`. */
+function rejectCostly(body: string, { enterLarge }: Pick<Connection, "enterLarge">): void {
+  if (enterLarge === undefined || !isCostlyJson(body)) return;
+  throw new AppError(
+    "provider_failed",
+    "The provider's answer has more fields, objects or lists than any answer of a model.",
+  );
 }
 
 /** POSTs JSON to one provider's API. What is not 2xx is thrown as an AppError that never holds the key. */
@@ -77,6 +87,7 @@ export function makeWireClient(
       const call = { ...toCall(path, body, context), isWhole: reader.isSlow === true, onBroken: charge };
       const response = await transport.send(call);
       if (response.status < 200 || response.status > 299) throw toError(response, context);
+      rejectCostly(response.body, options);
       try {
         return readAnswer(reader.read, response.body, response.headers);
       } catch (error) {
@@ -94,7 +105,10 @@ export function makeWireClient(
         if (response.status >= 200 && response.status < 300) return response;
         throw toError({ ...response, body: await readError(response.chunks, errorMs) }, context);
       };
-      const readWhole = (whole: string) => readAnswer(reader.readWhole, whole, headers);
+      const readWhole = (whole: string) => {
+        rejectCostly(whole, options);
+        return readAnswer(reader.readWhole, whole, headers);
+      };
       return readEventStream(open, { ...reader, readWhole }, { ...context, apiKey: keyOf(context) });
     },
     /** The whole response to a request that goes as it came. A refusal is the cause of its error. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
-/** Memory that the children of a process have together, in MB: with 300 MB for a worker itself that makes 900. */
-const CHILDREN_MB = 600;
+/** Memory that the children of a process have together, in MB: the largest one, and a small one beside it for other tenants. */
+const CHILDREN_MB = 800;
 
 /** One who starts children: `endIdle` ends one that serves nobody, if there is one. */
 export type MemoryUser = { endIdle(): boolean };

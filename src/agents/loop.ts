@@ -1,115 +1,126 @@
-import { BaseChatModel, type BaseChatModelCallOptions } from "@langchain/core/language_models/chat_models";
-import { AIMessage, type BaseMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
-import type { ChatResult } from "@langchain/core/outputs";
-import type { Runnable } from "@langchain/core/runnables";
-import { createAgent, createMiddleware } from "langchain";
-import type { Message } from "../gateway/messages.ts";
-import type { RunTurn } from "../store/agent-run-store.ts";
-import { parseArguments } from "./arguments.ts";
-import type { Iterations, ModelTurn } from "./iterations.ts";
+import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import { createAgent, createMiddleware, MiddlewareError, type WrapToolCallHook } from "langchain";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { AgentRunRecord, RunTurn } from "../store/agent-run-store.ts";
+import type { AuditContent } from "../store/audit-store.ts";
+import { askModel, toTurn } from "./ask-model.ts";
+import { GatewayMessage, GatewayModel, toLangChainCall } from "./gateway-model.ts";
+import type { Iterations, Turn } from "./iterations.ts";
+import { type ObserveDeps, observeCall } from "./observe-call.ts";
+import { RunStopped } from "./run-state.ts";
 
 /** Steps of LangGraph that one iteration takes at most. */
 const GRAPH_STEPS_AN_ITERATION = 4;
 
-export type LoopInput = {
+/** What followers of a run receive of it: nothing that was said. */
+export type RunStepEvent = { event: AuditContent["kind"]; index: number; action?: string; isError?: boolean };
+
+export type Loop = ObserveDeps & {
+  run: AgentRunRecord;
+  gateway: Pick<Gateway, "complete">;
+  iterations: Iterations;
+  /** `known`: how many iterations there are, the next one included. */
+  notify(event: RunStepEvent, known: number): Promise<void>;
+};
+
+type LoopInput = Loop & {
   systemPrompt: string;
   /** What was said before, and at last the run's input. */
   messages: readonly RunTurn[];
-  maxIterations: number;
-  iterations: Pick<Iterations, "recall" | "think" | "act">;
-  /** Called with the first failure: ends the calls that run in parallel with what failed. */
+  /** Called with the error that ends the loop: ends the calls that run in parallel with what failed. */
   giveUp(error: unknown): void;
 };
 
 /**
- * The loop of an agent, think, act, observe, until the model answers without a tool call. The project uses LangChain for it;
- * middleware lets each response and each tool call pass through the run's audit log. `act` runs the tools, and not LangChain,
- * which would lose what a failed call was. Errors of the iterations end the loop and are thrown unchanged.
+ * The loop of an agent, think, act, observe, until the model answers without a tool call, on LangChain. There is no
+ * checkpointer: a run resumes from its audit log. Errors of the model call, of the tools and of the log are thrown unchanged.
  */
-export async function runLoop({ iterations, ...input }: LoopInput): Promise<void> {
+export async function runLoop(input: LoopInput): Promise<void> {
+  const { run, iterations } = input;
   const pending = new Set<Promise<unknown>>();
-  let failure: { error: unknown } | undefined;
-  const watched = async <T>(work: () => Promise<T>): Promise<T> => {
-    const working = work().catch((error: unknown) => {
-      failure ??= { error }; // LangChain wraps it
-      input.giveUp(error);
-      throw error;
-    });
+  const watched = <T>(working: Promise<T>): Promise<T> => {
     pending.add(working);
-    try {
-      return await working;
-    } finally {
-      pending.delete(working);
-    }
+    return working.finally(() => pending.delete(working));
   };
-  const audited = createMiddleware({
+  const audit = createMiddleware({
     name: "audit",
-    wrapModelCall: async (request, handler) => {
-      const known = iterations.recall();
-      return known ? toAiMessage(known) : handler(request);
+    async wrapModelCall(request, handler) {
+      return toAiMessage(iterations.recall() ?? (await think(input, async () => handler(request))));
     },
-    wrapToolCall: ({ toolCall: { id = "", name } }) =>
-      watched(async () => new ToolMessage({ content: await iterations.act(id), tool_call_id: id, name })),
+    wrapToolCall: (request, handler) =>
+      watched(act(input, request.toolCall, async (toolCall) => handler({ ...request, toolCall }))),
+    // Without it LangChain ends the loop at calls of tools named `extract-…`, which it takes for structured answers.
+    afterModel: () => undefined,
   });
   const agent = createAgent({
-    model: new GatewayModel((messages) => watched(() => iterations.think(messages))),
+    model: new GatewayModel((messages, tools) =>
+      watched(askModel(input, messages.map(iterations.withReasoning), tools)),
+    ),
     systemPrompt: input.systemPrompt,
-    middleware: [audited],
+    tools: [...input.tools],
+    middleware: [audit],
     version: "v1", // the calls of one response run in parallel in one step
   });
   const messages = input.messages.map(({ role, content }) => new messageOf[role](content));
+  const recursionLimit = (run.definition.maxIterations + 2) * GRAPH_STEPS_AN_ITERATION;
+  // Not the signal of the tool call that has begun this run: a response that came is recorded, whatever ends the run then.
+  const { signal } = new AbortController();
   try {
-    await agent.invoke({ messages }, { recursionLimit: (input.maxIterations + 2) * GRAPH_STEPS_AN_ITERATION });
+    await agent.invoke({ messages }, { recursionLimit, signal });
   } catch (error) {
+    const cause = error instanceof MiddlewareError ? (error.cause ?? error) : error;
+    input.giveUp(cause);
     await Promise.allSettled(pending); // calls that ran in parallel with the one that failed
-    throw failure ? failure.error : error;
+    throw cause;
   }
+}
+
+/** Asks the model by `ask`, and records its response. @throws RunStopped; what `ask` throws. */
+async function think({ run, iterations, signal, notify }: Loop, ask: () => Promise<AIMessage>): Promise<Turn> {
+  signal.throwIfAborted();
+  const index = iterations.count() + 1;
+  if (index > run.definition.maxIterations) throw new RunStopped("max_iterations");
+  const message = await ask();
+  if (!(message instanceof GatewayMessage)) throw new TypeError("the model of a run is not the gateway");
+  const isKnown = (callId: string) => iterations.callOf(callId) !== undefined;
+  const turn = toTurn(message.answer, { runId: run._id, index, isKnown });
+  await iterations.record(turn);
+  const action = callsOf(turn)
+    .map(({ name }) => name)
+    .join(", ");
+  const event = { event: turn.kind, index, ...(action === "" ? {} : { action }) };
+  await notify(event, turn.kind === "intention" ? index + 1 : index);
+  return turn;
+}
+
+type LangChainCall = Parameters<WrapToolCallHook>[0]["toolCall"];
+
+/** The observation of a tool call: what is recorded of it, or what comes of `make`, which is recorded then. */
+async function act(loop: Loop, asked: LangChainCall, make: (call: LangChainCall) => Promise<unknown>) {
+  const { iterations, notify } = loop;
+  const { id = "", name } = asked;
+  const toMessage = ({ output, isError }: { output: string; isError: boolean }) =>
+    new ToolMessage({ content: output, tool_call_id: id, name, status: isError ? "error" : "success" });
+  const known = iterations.recallResult(id);
+  if (known) return toMessage(known);
+  const call = iterations.callOf(id);
+  if (!call) throw new TypeError(`a tool call ${id} was never recorded`);
+  // LangChain takes arguments that look like a call for one, and unwraps them: so they are wrapped.
+  const wrapped = { ...asked, args: { ...asked, type: "tool_call" } };
+  const observation = await observeCall(loop, call, async () => textOf(await make(wrapped)));
+  await iterations.recordResult(observation);
+  const { isError } = observation;
+  await notify({ event: "observation", index: call.index, action: call.name, isError }, call.index + 1);
+  return toMessage(observation);
 }
 
 const messageOf = { system: SystemMessage, user: HumanMessage, assistant: AIMessage };
 
-/**
- * The gateway as a chat model of LangChain. It is no OpenAI client with a custom `fetch`: the gateway is in this process, so a
- * wire format between would cost time, lose what kind an error is, and retry beside the gateway's own retries.
- */
-class GatewayModel extends BaseChatModel<BaseChatModelCallOptions> {
-  readonly #ask: (messages: Message[]) => Promise<ModelTurn>;
+const callsOf = (turn: Turn) => (turn.kind === "intention" ? turn.calls : []);
 
-  constructor(ask: (messages: Message[]) => Promise<ModelTurn>) {
-    super({ disableStreaming: true, maxRetries: 0 });
-    this.#ask = ask;
-  }
+/** A recorded response as LangChain keeps it. */
+const toAiMessage = (turn: Turn) =>
+  new AIMessage({ content: turn.thought, tool_calls: callsOf(turn).map(toLangChainCall) });
 
-  override _llmType(): string {
-    return "gateway";
-  }
-
-  /** The run passes its tools to the gateway itself. */
-  override bindTools(): this & Runnable {
-    return this as this & Runnable;
-  }
-
-  override async _generate(messages: BaseMessage[]): Promise<ChatResult> {
-    const turn = await this.#ask(messages.map(toMessage));
-    return { generations: [{ text: turn.text, message: toAiMessage(turn) }] };
-  }
-}
-
-/** A turn as LangChain keeps it. Arguments that are no JSON object become `{}`, as providers require; the observation says so. */
-function toAiMessage({ text, calls }: ModelTurn): AIMessage {
-  const toolCalls = calls.map(({ id, name, arguments: json }) => {
-    return { id, name, args: parseArguments(json) ?? {}, type: "tool_call" as const };
-  });
-  return new AIMessage({ content: text, tool_calls: toolCalls });
-}
-
-/** A message as the gateway takes it. */
-function toMessage(message: BaseMessage): Message {
-  const content = message.text;
-  if (ToolMessage.isInstance(message)) return { role: "tool", content, toolCallId: message.tool_call_id };
-  if (!AIMessage.isInstance(message)) return { role: message.type === "system" ? "system" : "user", content };
-  const calls = (message.tool_calls ?? []).map(({ id = "", name, args }) => {
-    return { id, name, arguments: JSON.stringify(args) };
-  });
-  return calls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls: calls };
-}
+/** The text that a tool has returned. */
+const textOf = (made: unknown) => (ToolMessage.isInstance(made) ? made.text : "");

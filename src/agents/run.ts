@@ -12,23 +12,22 @@ import { isStoreFailure } from "../store/store-errors.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
 import { type AuditLog, openAuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
-import { type Iterations, makeIterations, type RunStepEvent } from "./iterations.ts";
+import { makeIterations } from "./iterations.ts";
+import type { Loop, RunStepEvent } from "./loop.ts";
 import { MAX_TURNS, toPrompt } from "./prompt.ts";
 import { RunStopped } from "./run-state.ts";
-import { makeRunUsage, type RunUsage } from "./run-usage.ts";
+import { makeRunUsage } from "./run-usage.ts";
 import type { RunResult } from "./schemas.ts";
+import type { ToolContext } from "./tools/tool.ts";
 import { makeTools } from "./tools.ts";
 
 /** How a run is about to end. */
 type Closing = { status: AgentRunEnd; reason?: StopReason; error?: ErrorView; output?: string };
 /** A run that is under way. `inner` ends the calls of the run. */
-type Running = {
+type Running = Loop & {
   deps: AgentsDeps;
-  run: AgentRunRecord;
   context: WorkContext;
   auditLog: AuditLog;
-  usage: RunUsage;
-  iterations: Iterations;
   inner: AbortController;
   startedAt: Date;
 };
@@ -78,6 +77,7 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
   const closers: (() => Promise<void>)[] = [];
   try {
     const { logger } = context;
+    const calls = new Map<string, ToolContext>();
     const tools = await makeTools({
       deps,
       run,
@@ -85,6 +85,11 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
       endsAt,
       signal,
       logger,
+      callOf({ toolCall: { id } = { name: "", args: {} }, signal: ownSignal = signal }) {
+        const call = calls.get(id ?? "");
+        if (!call) throw new TypeError(`there is no tool call ${id} under way`);
+        return { ...call, signal: ownSignal };
+      },
       execute: (runId, toolSignal) =>
         executeRun(deps, { ...context, recordId: runId, signal: toolSignal, isLastAttempt: true }),
       notice: async (text) => {
@@ -99,8 +104,9 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
       // The progress of a job is that of the run that was asked for.
       return context.step(about, run.depth > 1 ? undefined : { stage: "steps", done: event.index, total: known });
     };
-    const iterations = makeIterations({ run, tools, gateway: deps.gateway, auditLog, usage, signal, logger, notify });
-    const running = { deps, run, context, auditLog, usage, iterations, inner, startedAt };
+    const iterations = makeIterations(auditLog, usage);
+    const loop = { run, gateway: deps.gateway, iterations, tools, calls, usage, signal, notify, logger };
+    const running = { ...loop, deps, context, auditLog, inner, startedAt };
     return await close(running, recordedClosing(auditLog) ?? (await iterate(running)));
   } finally {
     clearTimeout(clock);
@@ -133,8 +139,9 @@ function recordedClosing({ recorded }: AuditLog): Closing | undefined {
   return { status, output, error: toErrorView(new AppError(code, `The run ended: ${end.reason}.`)) };
 }
 
-async function iterate({ deps, run, context, auditLog, iterations, inner, startedAt }: Running): Promise<Closing> {
-  const { tenantId, agentId, sessionId, definition, _id: before } = run;
+async function iterate(running: Running): Promise<Closing> {
+  const { deps, run, context, auditLog, iterations, inner, startedAt } = running;
+  const { tenantId, agentId, sessionId, _id: before } = run;
   try {
     // Others' turns may hold documents that a limited key must not read.
     const own = run.caller.collections === undefined ? {} : { keyId: run.caller.keyId };
@@ -146,9 +153,8 @@ async function iterate({ deps, run, context, auditLog, iterations, inner, starte
     // Loaded by workers alone, and at their first run: LangChain is large, and the API never runs it.
     const { runLoop } = await import("./loop.ts");
     await runLoop({
+      ...running,
       ...toPrompt(run, earlier),
-      maxIterations: definition.maxIterations,
-      iterations,
       giveUp: (error) => inner.abort(toSiblingsEnd(error, context)),
     });
     const cut = iterations.cutBy();

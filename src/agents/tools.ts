@@ -1,3 +1,4 @@
+import type { StructuredTool } from "@langchain/core/tools";
 import { z } from "zod";
 import { guardTexts as guardByProfile } from "../composite/guard-input.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
@@ -8,7 +9,7 @@ import { currentTime } from "./tools/current-time.ts";
 import { httpRequest } from "./tools/http-request.ts";
 import { mcp } from "./tools/mcp.ts";
 import { ragQuery } from "./tools/rag-query.ts";
-import type { AgentTool, ToolKind, ToolSetup } from "./tools/tool.ts";
+import type { ToolKind, ToolSetup } from "./tools/tool.ts";
 import { workflow } from "./tools/workflow.ts";
 
 /** All types of tools, by their name, in the order of the documentation. */
@@ -66,18 +67,24 @@ export function guardTexts(tools: StoredTools, texts: Readonly<Record<string, st
 
 /** The tools of a run, as its agent's definition sets them up. @throws AppError, which fails the run. */
 export async function makeTools(
-  env: Omit<ToolSetup, "name" | "description" | "caller" | "context" | "guard">,
-): Promise<AgentTool[]> {
-  const { run } = env;
+  env: Omit<ToolSetup, "tool" | "name" | "about" | "caller" | "context" | "guard">,
+): Promise<StructuredTool[]> {
+  const { run, signal } = env;
+  const { tool } = await import("@langchain/core/tools");
   const common = {
     ...env,
+    tool,
     caller: fromStoredCaller(run.tenantId, run.caller),
     context: run.context === undefined ? undefined : JSON.parse(run.context),
     guard: guardTexts,
   };
   const specs = run.definition.tools as ToolSpec[]; // the schema has read them before they were stored
-  const made = specs.map((spec) =>
-    kindOf(spec).make(spec.config, { ...common, name: nameOfTool(spec), description: spec.description }),
-  );
+  const made = specs.map((spec) => {
+    const name = nameOfTool(spec);
+    const about: ToolSetup["about"] = (description, timeout) => {
+      return { name, description: spec.description ?? description, defaultConfig: { signal, timeout } };
+    };
+    return kindOf(spec).make(spec.config, { ...common, name, about });
+  });
   return (await Promise.all(made)).flat();
 }

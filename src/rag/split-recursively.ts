@@ -12,7 +12,8 @@ export type PieceBounds = { size: number; overlap: number };
 /**
  * Splits a text into trimmed pieces: at the best places that there are, further down only where a part is still too long.
  * The algorithm is that of LangChain's `RecursiveCharacterTextSplitter`, and so are the pieces, once its smallest parts are
- * joined. Loading that package takes a quarter of a second and 34 MB in every parsing child.
+ * joined. That package takes 350 ms for 3 MB of text, and this 17: with it, an ingestion would take a third longer. Loading it
+ * takes a fifth of a second and 21 MB in every parsing child.
  * https://docs.langchain.com/oss/javascript/integrations/splitters/recursive_text_splitter
  */
 export function splitRecursively(text: string, isMarkdown: boolean, bounds: PieceBounds): Generator<string> {

@@ -126,6 +126,19 @@ describe("tools of agents", function () {
     });
   }
 
+  for (const name of ["extract-sum", "constructor", "tool_call"]) {
+    it(`are called whatever they are called: ${name}`, async () => {
+      const step = await observed([{ ...calculator, name }], name, { expression: "6*7" });
+      expect([step.isError, step.observation]).to.deep.equal([undefined, "42"]);
+    });
+  }
+
+  it("get the arguments that the model wrote, also those that look like a call of LangChain", async () => {
+    const given = { expression: "6*7", type: "tool_call", id: "call_9", args: { expression: "1" } };
+    const step = await observed([calculator], "calculator", given);
+    expect([step.isError, step.observation]).to.deep.equal([undefined, "42"]);
+  });
+
   it("cut a service's long response, and say so", async () => {
     site.on("/flood", (_, response) => {
       response.writeHead(200, { "content-type": "text/plain" }).end("x".repeat(10 << 20));

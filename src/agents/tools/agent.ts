@@ -5,7 +5,7 @@ import { takeRun } from "../../runs.ts";
 import type { AgentRunRecord, RunLimits } from "../../store/agent-run-store.ts";
 import type { AgentRecord } from "../../store/agent-store.ts";
 import { RunStopped } from "../run-state.ts";
-import { countStarted, defineTool, missingTarget, throwForModel, toolKind } from "./tool.ts";
+import { countStarted, missingTarget, throwForModel, toolKind } from "./tool.ts";
 
 /** Agents that call agents: a run that a client asked for is at depth 1. */
 const MAX_DEPTH = 3;
@@ -17,17 +17,13 @@ export const agent = toolKind({
     if (!(await deps.store.agents.get(tenantId, agentId))) throw missingTarget("agent", `${field}.agentId`);
   },
   async make({ agentId }, setup) {
-    const { deps, run: parent, usage, endsAt, execute, inTurn, guard } = setup;
+    const { tool, about, callOf, deps, run: parent, usage, endsAt, execute, inTurn, guard } = setup;
     const target = await deps.store.agents.get(parent.tenantId, agentId);
     const leftMs = () => endsAt.getTime() - Date.now();
     const { name = "gone", description = "" } = target?.definition ?? {};
-    return defineTool(setup, {
-      description: `Asks the agent "${name}". ${description}`.trim(),
-      input: z.object({
-        input: z.string().min(1).max(100_000).describe("What it is asked, with all that it needs to know"),
-      }),
-      timeoutMs: Math.max(1, leftMs()) + 5_000, // the run's own clock ends it first
-      async run({ input }, { idempotencyKey, signal, spend }) {
+    return tool(
+      async ({ input }, config) => {
+        const { idempotencyKey, signal, spend, note } = callOf(config);
         if (parent.depth >= MAX_DEPTH) throw new RunStopped("max_depth");
         if (!target) throw new AppError("not_found", "The agent is gone.");
         try {
@@ -52,10 +48,17 @@ export const agent = toolKind({
         });
         const { output, status, stopReason, tokensUsed: tokens, outputTokens, costUsd, runId } = result;
         spend({ tokens, outputTokens, costUsd });
-        const note = status === "stopped" ? `\n[The agent was stopped: ${stopReason}]` : "";
-        return { output: `${output}${note}`, runId };
+        note({ runId });
+        return status === "stopped" ? `${output}\n[The agent was stopped: ${stopReason}]` : output;
       },
-    });
+      {
+        // The run's own clock ends it first.
+        ...about(`Asks the agent "${name}". ${description}`.trim(), Math.max(1, leftMs()) + 5_000),
+        schema: z.object({
+          input: z.string().min(1).max(100_000).describe("What it is asked, with all that it needs to know"),
+        }),
+      },
+    );
   },
 });
 

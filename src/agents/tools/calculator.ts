@@ -1,17 +1,17 @@
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
-import { defineTool, toolKind } from "./tool.ts";
+import { toolKind } from "./tool.ts";
 
 /** Computes arithmetic expressions. */
 export const calculator = toolKind({
   schema: z.strictObject({}).default({}),
-  make: (_, setup) =>
-    defineTool(setup, {
-      description:
+  make: (_, { tool, about }) =>
+    tool(({ expression }) => String(evaluateArithmetic(expression)), {
+      ...about(
         "Computes an arithmetic expression: + - * / % ^, parentheses, pi, e, and functions as sqrt, round, min, max, ln, log10, sin.",
-      input: z.object({ expression: z.string().min(1).max(1_000).describe("As (2 + 3) * 4^2") }),
-      timeoutMs: 1_000,
-      run: ({ expression }) => String(evaluateArithmetic(expression)),
+        1_000,
+      ),
+      schema: z.object({ expression: z.string().min(1).max(1_000).describe("As (2 + 3) * 4^2") }),
     }),
 });
 

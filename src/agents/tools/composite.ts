@@ -4,7 +4,7 @@ import { profileIds, profiles } from "../../composite/profiles.ts";
 import { compositeResultSchema } from "../../composite/schemas.ts";
 import { AppError } from "../../errors.ts";
 import { derivedId } from "../../ids.ts";
-import { defineTool, jobOfCall, throwForModel, toolKind } from "./tool.ts";
+import { jobOfCall, throwForModel, toolKind } from "./tool.ts";
 
 const TIMEOUT_MS = 300_000;
 
@@ -13,13 +13,11 @@ export const composite = toolKind({
   schema: z.strictObject({ pattern: z.enum(patternIds), profile: z.enum(profileIds) }),
   profile: ({ profile }) => profile,
   make({ pattern, profile }, setup) {
+    const { tool, about, callOf, deps, caller, run } = setup;
     const { name, description } = patterns[pattern];
-    return defineTool(setup, {
-      description: `Puts a question to several models (${name}, ${profiles[profile].name}): ${description}`,
-      input: z.object({ input: z.string().min(1).max(100_000).describe("The question, with all that belongs to it") }),
-      timeoutMs: TIMEOUT_MS,
-      async run({ input }, { idempotencyKey, signal, spend }) {
-        const { deps, caller, run } = setup;
+    return tool(
+      async ({ input }, config) => {
+        const { idempotencyKey, signal, spend } = callOf(config);
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const request = { caller, body: { pattern, profile, input }, isInteractive: true, jobId };
         const { tenantId } = caller;
@@ -31,6 +29,12 @@ export const composite = toolKind({
         spend({ tokens, outputTokens, costUsd });
         return output;
       },
-    });
+      {
+        ...about(`Puts a question to several models (${name}, ${profiles[profile].name}): ${description}`, TIMEOUT_MS),
+        schema: z.object({
+          input: z.string().min(1).max(100_000).describe("The question, with all that belongs to it"),
+        }),
+      },
+    );
   },
 });

@@ -1,20 +1,21 @@
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
-import { defineTool, toolKind } from "./tool.ts";
+import { toolKind } from "./tool.ts";
 
 /** Gives the current time. */
 export const currentTime = toolKind({
   schema: z.strictObject({}).default({}),
-  make: (_, setup) =>
-    defineTool(setup, {
-      description: "Gives the current date and time, in UTC or in a time zone.",
-      input: z.object({ timeZone: z.string().max(100).optional().describe("As Europe/Berlin; default: UTC") }),
-      timeoutMs: 1_000,
-      run({ timeZone = "UTC" }) {
+  make: (_, { tool, about }) =>
+    tool(
+      ({ timeZone = "UTC" }) => {
         const now = new Date();
         return `${now.toISOString()}\n${formatter(timeZone).format(now)} (${timeZone})`;
       },
-    }),
+      {
+        ...about("Gives the current date and time, in UTC or in a time zone.", 1_000),
+        schema: z.object({ timeZone: z.string().max(100).optional().describe("As Europe/Berlin; default: UTC") }),
+      },
+    ),
 });
 
 function formatter(timeZone: string): Intl.DateTimeFormat {

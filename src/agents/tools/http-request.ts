@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { readPrefix } from "../../net/egress.ts";
 import { fillHeaders, headersSchema } from "./headers.ts";
-import { defineTool, type ToolContext, type ToolKind, type ToolOutput, type ToolSetup } from "./tool.ts";
+import type { ToolKind, ToolSetup } from "./tool.ts";
 
 const TIMEOUT_MS = 30_000;
 /** Bytes of a body that are read; what the model sees of it is cut further. */
@@ -44,20 +44,21 @@ export const httpRequest: ToolKind<Config> = {
   make(config, setup) {
     const [first = "GET", ...others] = config.methods ?? [];
     const allowed = [first, ...others] as const;
-    return defineTool(setup, {
-      description: `Makes an HTTP request (${allowed.join(", ")}) to ${config.allowedHosts.join(", ")}.`,
-      input: toInput(allowed),
-      timeoutMs: TIMEOUT_MS,
-      run: ({ method = first, ...input }, context) => request(setup, config, { input: { ...input, method }, context }),
-    });
+    const { tool, about, callOf } = setup;
+    const description = `Makes an HTTP request (${allowed.join(", ")}) to ${config.allowedHosts.join(", ")}.`;
+    return tool(
+      ({ method = first, ...input }, call) =>
+        request(setup, config, { input: { ...input, method }, call: callOf(call) }),
+      { ...about(description, TIMEOUT_MS), schema: toInput(allowed) },
+    );
   },
 };
 
 async function request(
   { deps, run, context: given }: ToolSetup,
   { allowedHosts, headers }: Config,
-  { input, context }: { input: Input & { method: string }; context: ToolContext },
-): Promise<ToolOutput> {
+  { input, call }: { input: Input & { method: string }; call: ReturnType<ToolSetup["callOf"]> },
+): Promise<string> {
   const { url, method, body } = input;
   const { url: target, isAllowed } = deps.egress.check(url);
   const entry = allowedHosts.find((pattern) => isOfHost(target, pattern));
@@ -75,16 +76,17 @@ async function request(
   const isJson = typeof body === "object";
   const response = await deps.egress.fetch(target, {
     method,
-    signal: context.signal,
+    signal: call.signal,
     headers: {
       accept: "application/json, text/*;q=0.9, */*;q=0.1",
       ...(isJson ? { "content-type": "application/json" } : {}),
       ...fillHeaders(await deps.credentials.open(run.tenantId, headers), given),
-      "idempotency-key": context.idempotencyKey,
+      "idempotency-key": call.idempotencyKey,
     },
     ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : body }),
   });
-  return { output: await toText(response), isError: response.status >= 400 };
+  call.note({ isError: response.status >= 400 });
+  return toText(response);
 }
 
 /** Whether a URL is of a host as `api.acme.io`, `*.acme.io`, each with a port or with that of the scheme. */

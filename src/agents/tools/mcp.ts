@@ -1,10 +1,11 @@
+import type { StructuredTool } from "@langchain/core/tools";
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { checkUrl } from "../../net/address-rules.ts";
 import { fillHeaders, headersSchema } from "./headers.ts";
 import type { RemoteResult } from "./mcp-task.ts";
 import { findTools, type ListedTool, MAX_TOOLS } from "./mcp-tools.ts";
-import { type AgentTool, type ToolOutput, toolKind } from "./tool.ts";
+import { type ToolSetup, toolKind } from "./tool.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_DESCRIPTION = 2_000;
@@ -53,48 +54,54 @@ export const mcp = toolKind({
         );
       }
       return toTools(
-        name,
+        setup,
         listed.filter((tool) => allowedTools?.includes(tool.name) ?? true),
       );
     } catch (error) {
       signal.throwIfAborted();
       const problem = toProblem(error);
       logger.warn({ tool: name, problem }, "an agent's MCP server cannot be used");
-      return toMissingTool(name, problem);
+      return toMissingTool(setup, problem);
     }
   },
 });
 
-function toTools(prefix: string, listed: readonly ListedTool[]): AgentTool[] {
-  const tools = new Map<string, AgentTool>();
+function toTools(setup: ToolSetup, listed: readonly ListedTool[]): StructuredTool[] {
+  const tools = new Map<string, StructuredTool>();
   for (const tool of listed.slice(0, MAX_TOOLS)) {
-    const name = `${prefix}_${tool.name}`.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
-    if (!tools.has(name)) tools.set(name, toTool(name, tool)); // of two that a cut makes alike, the first
+    const name = `${setup.name}_${tool.name}`.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
+    if (!tools.has(name)) tools.set(name, toTool(setup, name, tool)); // of two that a cut makes alike, the first
   }
   return [...tools.values()];
 }
 
-function toTool(name: string, tool: ListedTool): AgentTool {
-  const isFit = JSON.stringify(tool.inputSchema).length <= MAX_SCHEMA;
-  return {
-    name,
-    description: (tool.description ?? tool.title ?? tool.name).slice(0, MAX_DESCRIPTION).toWellFormed(),
-    parameters: isFit ? { ...tool.inputSchema } : { type: "object" },
-    timeoutMs: tool.timeoutMs,
-    async run(input, { signal, idempotencyKey }) {
-      const given = { ...(input as Record<string, unknown>) }; // `callTool` passes objects only
+/** The server checks the arguments: a check here by its schema could hold up the worker for as long as a pattern likes. */
+function toTool({ tool, callOf, signal }: ToolSetup, name: string, listed: ListedTool): StructuredTool {
+  const isFit = JSON.stringify(listed.inputSchema).length <= MAX_SCHEMA;
+  return tool(
+    async (given, config) => {
+      const { signal, idempotencyKey, note } = callOf(config);
       try {
-        return toOutput(await tool.call(given, { signal, meta: { idempotencyKey } }));
+        const { output, isError } = toOutput(await listed.call(given, { signal, meta: { idempotencyKey } }));
+        note({ isError });
+        return output;
       } catch (error) {
         signal.throwIfAborted();
         throw new AppError("provider_failed", toProblem(error), { cause: error });
       }
     },
-  };
+    {
+      name,
+      description: (listed.description ?? listed.title ?? listed.name).slice(0, MAX_DESCRIPTION).toWellFormed(),
+      schema: z.looseObject({}),
+      extras: { parameters: isFit ? { ...listed.inputSchema } : { type: "object" } },
+      defaultConfig: { signal, timeout: listed.timeoutMs },
+    },
+  );
 }
 
 /** The texts of a result. */
-function toOutput({ content = [], structuredContent, isError }: RemoteResult): ToolOutput {
+function toOutput({ content = [], structuredContent, isError }: RemoteResult) {
   const parts = content.map(toText);
   const structured = parts.length === 0 && structuredContent ? [JSON.stringify(structuredContent)] : [];
   return { output: [...parts, ...structured].join("\n"), isError: isError === true };
@@ -110,14 +117,11 @@ function toText(part: unknown): string {
   return json.length <= MAX_PART ? json : `${json.slice(0, MAX_PART).toWellFormed()}…`;
 }
 
-function toMissingTool(name: string, problem: string): AgentTool {
-  return {
-    name,
-    description: "Tools of a server that cannot be reached now: this tool does nothing.",
-    parameters: { type: "object", properties: {} },
-    timeoutMs: CONNECT_TIMEOUT_MS,
-    run: () => Promise.reject(new AppError("source_unreachable", `The server of these tools: ${problem}`)),
-  };
+function toMissingTool({ tool, name }: ToolSetup, problem: string): StructuredTool {
+  const failed = () => Promise.reject(new AppError("source_unreachable", `The server of these tools: ${problem}`));
+  const description = "Tools of a server that cannot be reached now: this tool does nothing.";
+  const parameters = { type: "object", properties: {} };
+  return tool(failed, { name, description, schema: z.looseObject({}), extras: { parameters } });
 }
 
 /** The problem in words that reveal nothing about the internal network. */

@@ -4,7 +4,7 @@ import { idSchema } from "../../ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
 import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
 import { originOf } from "../run-state.ts";
-import { defineTool, toolKind } from "./tool.ts";
+import { toolKind } from "./tool.ts";
 
 const DEFAULT_TOP_K = 5;
 const TIMEOUT_MS = 30_000;
@@ -22,16 +22,11 @@ export const ragQuery = toolKind({
     .default({}),
   check: ({ collection: wanted }, { deps, tenantId, field }) =>
     deps.rag.requireCollections({ tenantId }, { wanted, param: `${field}.collection` }),
-  make: ({ topK: most = DEFAULT_TOP_K, documentIds, collection, expand, rerank }, setup) =>
-    defineTool(setup, {
-      description: "Searches the documents and returns the passages that fit best, with their titles.",
-      input: z.object({
-        query: z.string().trim().min(1).max(8_192).describe("What to look for, in words"),
-        topK: z.number().int().min(1).max(50).optional().describe(`Most passages; at most ${most}`),
-      }),
-      timeoutMs: TIMEOUT_MS,
-      async run({ query, topK = most }, { limit, signal }) {
-        const { deps, caller } = setup;
+  make: ({ topK: most = DEFAULT_TOP_K, documentIds, collection, expand, rerank }, setup) => {
+    const { tool, about, callOf, deps, caller } = setup;
+    return tool(
+      async ({ query, topK = most }, config) => {
+        const { limit, signal } = callOf(config);
         const request = {
           query,
           mode: "hybrid" as const,
@@ -47,5 +42,13 @@ export const ragQuery = toolKind({
           })
           .join("\n\n");
       },
-    }),
+      {
+        ...about("Searches the documents and returns the passages that fit best, with their titles.", TIMEOUT_MS),
+        schema: z.object({
+          query: z.string().trim().min(1).max(8_192).describe("What to look for, in words"),
+          topK: z.number().int().min(1).max(50).optional().describe(`Most passages; at most ${most}`),
+        }),
+      },
+    );
+  },
 });

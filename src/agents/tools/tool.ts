@@ -1,8 +1,9 @@
-import { z } from "zod";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { StructuredTool, ToolRunnableConfig, tool } from "@langchain/core/tools";
+import type { z } from "zod";
 import type { ProfileId } from "../../composite/profiles.ts";
 import { AppError, invalidRequest } from "../../errors.ts";
 import type { CallLimit } from "../../gateway/money/account.ts";
-import { type JsonSchema, toJsonSchema } from "../../json-schema.ts";
 import type { Logger } from "../../logger.ts";
 import type { Spent } from "../../runs.ts";
 import type { AgentRunRecord, RunEnd } from "../../store/agent-run-store.ts";
@@ -12,34 +13,18 @@ import type { Caller } from "../../tenancy/roles.ts";
 import type { AgentsDeps } from "../deps.ts";
 import type { RunUsage } from "../run-usage.ts";
 
-/** What a tool call is made with, besides its arguments. */
+/** What a call tells of itself beside its output: that it failed; the run of the agent that it asked. */
+export type ToolNotes = { isError?: boolean; runId?: string };
+
+/** What a tool call is made with, besides its arguments: LangChain has no place for it. */
 export type ToolContext = {
   /** Counts the model calls of the tool to the run. */
   limit: CallLimit;
   /** Counts what the tool used in other ways. */
   spend(spent: Spent): void;
+  note(notes: ToolNotes): void;
   /** The same at every attempt of this call. */
   idempotencyKey: string;
-  /** The conversation of the run, for traces. */
-  conversationId?: string | undefined;
-  /** Aborts when the run is cancelled or out of time, and when the tool is. */
-  signal: AbortSignal;
-};
-
-export type ToolOutput = string | { output: string; isError?: boolean; runId?: string };
-
-/** A tool as a run has it. */
-export type AgentTool = {
-  name: string;
-  description: string;
-  /** JSON Schema of the arguments, for the model. */
-  parameters: JsonSchema;
-  /** Longest time of one call, in ms. */
-  timeoutMs: number;
-  /** Whether whole numbers that a double would round reach it as texts with all their digits. */
-  keepsDigits?: boolean;
-  /** @throws AppError whose message the model reads. */
-  run(input: unknown, context: ToolContext): Promise<ToolOutput>;
 };
 
 /** The result of an agent that was called as a tool. */
@@ -51,9 +36,13 @@ export type InnerResult = { output: string; status: string; stopReason?: string 
 
 /** What a tool of a run is made with, besides its config. */
 export type ToolSetup = {
+  /** LangChain's. Handed in, because the API, which reads the configs of tools and runs none, does not load LangChain. */
+  tool: typeof tool;
+  /** The call that LangChain has started with this config. `signal` aborts when the run has to end, and at the tool's time limit. */
+  callOf(config: ToolRunnableConfig): ToolContext & { signal: AbortSignal };
+  /** What a tool has from its agent's definition and its run, beside its own description and its longest time in ms. */
+  about(description: string, timeoutMs: number): { name: string; description: string; defaultConfig: RunnableConfig };
   name: string;
-  /** The description in the agent's definition; default: the tool's own. */
-  description: string | undefined;
   deps: AgentsDeps;
   run: AgentRunRecord;
   caller: Caller;
@@ -88,37 +77,11 @@ export type ToolKind<C> = {
   /** The profile whose guard the input of a run has to pass before anything of it is kept or sent. */
   profile?(config: C): ProfileId;
   /** The tool, or tools, of a run. @throws AppError, which fails the run. */
-  make(config: C, setup: ToolSetup): AgentTool | Promise<AgentTool | AgentTool[]>;
+  make(config: C, setup: ToolSetup): StructuredTool | Promise<StructuredTool | StructuredTool[]>;
 };
 
 /** Declares a type of tool; the schema gives the type of its configs. */
 export const toolKind = <C>(kind: ToolKind<C>): ToolKind<C> => kind;
-
-/** A tool whose arguments are checked by a schema before it is run; `setup` names it, and may describe it. */
-export function defineTool<S extends z.ZodType>(
-  { name, description }: Pick<ToolSetup, "name" | "description">,
-  tool: {
-    description: string;
-    input: S;
-    timeoutMs: number;
-    keepsDigits?: boolean;
-    run(input: z.output<S>, context: ToolContext): Promise<ToolOutput> | ToolOutput;
-  },
-): AgentTool {
-  const { input: schema, run, timeoutMs, keepsDigits = false } = tool;
-  return {
-    name,
-    description: description ?? tool.description,
-    parameters: toJsonSchema(schema, "input"),
-    timeoutMs,
-    keepsDigits,
-    async run(input, context) {
-      const parsed = schema.safeParse(input);
-      if (parsed.success) return run(parsed.data, context);
-      throw new AppError("invalid_request", `The arguments do not fit: ${z.prettifyError(parsed.error)}`);
-    },
-  };
-}
 
 /**
  * The job of a tool call, which `accept` begins unless an earlier attempt at the call has, or another worker does just now.

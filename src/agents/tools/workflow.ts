@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { derivedId, idSchema } from "../../ids.ts";
 import type { Workflows } from "../../workflows/workflows.ts";
-import { defineTool, jobOfCall, missingTarget, toolKind } from "./tool.ts";
+import { jobOfCall, missingTarget, toolKind } from "./tool.ts";
 
 const TIMEOUT_MS = 300_000;
 /** Most of an input's schema that the description holds, in characters. */
@@ -18,15 +18,12 @@ export const workflow = toolKind({
     if (!(await deps.store.workflows.get(tenantId, workflowId))) throw missingTarget("workflow", `${field}.workflowId`);
   },
   async make({ workflowId }, setup) {
-    const { caller, run } = setup;
+    const { tool, about, callOf, caller, run } = setup;
     const { jobs, workflows } = setup.deps;
     const { tenantId } = run;
-    return defineTool(setup, {
-      description: await describe(workflows, tenantId, workflowId),
-      input: z.object({ input: z.unknown().describe("The run's input, as JSON") }),
-      timeoutMs: TIMEOUT_MS,
-      keepsDigits: true,
-      async run({ input }, { idempotencyKey, signal, spend }) {
+    return tool(
+      async ({ input }, config) => {
+        const { idempotencyKey, signal, spend } = callOf(config);
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const request = { caller, workflowId, body: { input }, isInteractive: true, jobId };
         const job = await jobOfCall(setup, jobId, () => workflows.accept(request));
@@ -41,7 +38,12 @@ export const workflow = toolKind({
         }
         return JSON.stringify({ runId, status: state, output, awaiting });
       },
-    });
+      {
+        ...about(await describe(workflows, tenantId, workflowId), TIMEOUT_MS),
+        schema: z.object({ input: z.unknown().describe("The run's input, as JSON") }),
+        extras: { keepsDigits: true },
+      },
+    );
   },
 });
 

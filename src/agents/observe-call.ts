@@ -1,0 +1,106 @@
+import type { StructuredTool } from "@langchain/core/tools";
+import { ToolInvocationError } from "langchain";
+import { defined } from "../defined.ts";
+import { AppError } from "../errors.ts";
+import type { Logger } from "../logger.ts";
+import type { AgentRunRecord } from "../store/agent-run-store.ts";
+import type { AuditCall } from "../store/audit-store.ts";
+import { isStoreFailure } from "../store/store-errors.ts";
+import { inSpan } from "../tracing.ts";
+import { parseArguments } from "./arguments.ts";
+import type { Observed } from "./iterations.ts";
+import { RunStopped } from "./run-state.ts";
+import type { RunUsage } from "./run-usage.ts";
+import type { ToolContext, ToolNotes } from "./tools/tool.ts";
+
+/** Longest observation, in characters; a longer one is cut, and says so. */
+const MAX_OBSERVATION = 20_000;
+const SHOWN_ARGUMENTS = 500;
+
+/** What tool calls of a run are made and observed with. */
+export type ObserveDeps = {
+  run: Pick<AgentRunRecord, "sessionId">;
+  tools: readonly StructuredTool[];
+  /** The calls under way, by their ids. */
+  calls: Map<string, ToolContext>;
+  usage: RunUsage;
+  /** Aborts when the run has to end, for whatever reason. */
+  signal: AbortSignal;
+  logger: Logger;
+};
+
+/**
+ * The observation of a tool call, for which `make` has LangChain run the tool. The model observes its failures; only errors of
+ * the whole run are thrown.
+ * @throws the signal's reason; RunStopped; the driver's error when the store is unavailable.
+ */
+export async function observeCall(deps: ObserveDeps, call: AuditCall, make: () => Promise<string>): Promise<Observed> {
+  const startedAt = new Date().toISOString();
+  const used = deps.usage.ofStep();
+  const notes: ToolNotes = {};
+  deps.calls.set(call.id, {
+    idempotencyKey: call.idempotencyKey,
+    limit: used.limit,
+    spend: used.add,
+    note: (more) => void Object.assign(notes, more),
+  });
+  const outcome = await tryCall(deps, call, async () => {
+    const output = await make();
+    return { isError: false, ...notes, output };
+  }).finally(() => deps.calls.delete(call.id));
+  return { kind: "observation", callId: call.id, ...outcome, startedAt, spent: used.spent() };
+}
+
+type Outcome = { output: string; isError: boolean; runId?: string };
+
+async function tryCall(deps: ObserveDeps, call: AuditCall, make: () => Promise<Outcome>): Promise<Outcome> {
+  const { tools, signal, logger } = deps;
+  const tool = tools.find(({ name }) => name === call.name);
+  if (!tool) {
+    const known = tools.map(({ name }) => name).join(", ") || "none";
+    return toFailure(`There is no tool ${call.name.slice(0, 100)}. The tools: ${known}.`);
+  }
+  if (parseArguments(call.arguments) === undefined) {
+    return toFailure(`The arguments are not a JSON object: ${call.arguments.slice(0, SHOWN_ARGUMENTS)}`);
+  }
+  signal.throwIfAborted();
+  const attributes = defined({
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": tool.name,
+    "gen_ai.tool.type": "function",
+    "gen_ai.tool.call.id": call.id,
+    "gen_ai.conversation.id": deps.run.sessionId,
+  });
+  try {
+    const made = await inSpan(
+      { name: `execute_tool ${tool.name}`, kind: "INTERNAL", attributes },
+      () => make().catch((error: unknown) => Promise.reject(toAppError(error, tool))),
+      ({ isError }) => ({ failure: isError ? "tool_error" : undefined }),
+    );
+    return { ...made, output: cutOutput(made.output) };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof RunStopped || isStoreFailure(error)) throw error;
+    if (error instanceof AppError) return toFailure(`The tool failed: ${error.message}`);
+    logger.error({ err: error, tool: tool.name }, "a tool threw unexpectedly");
+    return toFailure("The tool failed.");
+  }
+}
+
+/** The error of a call. LangChain's own, for arguments that do not fit and for a tool that is late, become AppErrors. */
+function toAppError(error: unknown, { defaultConfig: { timeout = 0 } = {} }: StructuredTool): unknown {
+  if (error instanceof ToolInvocationError) {
+    const problems = error.toolError.message.replace(/^.*\n\n/, "");
+    return new AppError("invalid_request", `The arguments do not fit: ${problems}`, { cause: error });
+  }
+  const isLate = error instanceof DOMException && error.name === "TimeoutError";
+  return isLate ? new AppError("timeout", `It did not answer within ${timeout / 1_000} s.`, { cause: error }) : error;
+}
+
+const toFailure = (output: string): Outcome => ({ output: cutOutput(output), isError: true });
+
+/** Text of a bounded length, without halves of characters; its end says how much was cut. */
+function cutOutput(text: string): string {
+  if (text.length <= MAX_OBSERVATION) return text.toWellFormed();
+  return `${text.slice(0, MAX_OBSERVATION).toWellFormed()}\n[cut here: ${MAX_OBSERVATION} of ${text.length} characters]`;
+}

@@ -4,7 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { loadConfig } from "../src/config.ts";
-import { askQuestions, chatWithPassages, showJobLife, streamResponse } from "./demo/ask-questions.ts";
+import {
+  askQuestions,
+  chatWithPassages,
+  embedQuestions,
+  openLangChain,
+  showJobLife,
+  streamResponse,
+} from "./demo/ask-questions.ts";
 import { makeClient } from "./demo/client.ts";
 import { findDocuments, loadDocuments } from "./demo/load-documents.ts";
 import { type LocalStack, runStack } from "./start/run-stack.ts";
@@ -59,12 +66,15 @@ async function show(stack: LocalStack): Promise<void> {
   const chunks = loaded.reduce((sum, { job }) => sum + (job.result?.chunks ?? 0), 0);
   const wallMs = performance.now() - started;
   console.log(`\n  ${chunks} chunks in ${(wallMs / 1_000).toFixed(1)} s (${Math.round((chunks / wallMs) * 1_000)}/s)`);
-  title("Ask", "three questions by POST /rag/query, hybrid of vectors and BM25");
-  await askQuestions(client);
-  title("Chat", "POST /ai/chat with the retrieved passages");
-  await chatWithPassages(client);
+  const langChain = openLangChain(stack, await client.embeddingModel());
+  title("Ask", "three questions by LangChain's retriever on POST /rag/query, hybrid of vectors and BM25");
+  await askQuestions(langChain);
+  title("Chat", "ChatOpenAI on /v1 with the retrieved passages");
+  await chatWithPassages(langChain);
   title("Stream", "the same as server-sent events");
-  await streamResponse(client);
+  await streamResponse(langChain);
+  title("Embed", "OpenAIEmbeddings on /v1");
+  await embedQuestions(langChain);
   title("Follow", "a job's life by polling");
   const largest = documents.toSorted((a, b) => b.bytes.length - a.bytes.length)[0];
   if (largest) await showJobLife(client, largest);

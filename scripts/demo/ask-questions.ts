@@ -1,5 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { DemoClient, Hit } from "./client.ts";
+import type { DocumentInterface } from "@langchain/core/documents";
+import type { UsageMetadata } from "@langchain/core/messages";
+import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
+import { type Passage, SwitchyardRetriever } from "../../examples/retriever.ts";
+import type { DemoClient } from "./client.ts";
 
 /** Columns that a text may take: those of the terminal, within what reads well. */
 const width = () => Math.min(process.stdout.columns ?? 92, 92);
@@ -11,45 +15,63 @@ const questions = [
   "What must I do when I convey a modified source version under the GPL?",
 ];
 
-/** Three questions by `/rag/query`: for each the best passage, and where it stands. */
-export async function askQuestions(client: DemoClient): Promise<void> {
+/** Longest wait for one answer, in ms. */
+const TIMEOUT_MS = 60_000;
+
+/** Switchyard as LangChain sees it: a retriever on `/rag/query`, a chat and embeddings on `/v1`. */
+export function openLangChain({ url, apiKey }: { url: string; apiKey: string }, embeddingModel: string) {
+  const options = { apiKey, timeout: TIMEOUT_MS, configuration: { baseURL: `${url}/v1` } };
+  return {
+    retriever: new SwitchyardRetriever({ url, apiKey, topK: 3 }),
+    chat: new ChatOpenAI({ ...options, model: "meta-llm", streamUsage: true }),
+    embeddings: new OpenAIEmbeddings({ ...options, model: embeddingModel }),
+  };
+}
+type LangChain = ReturnType<typeof openLangChain>;
+type Usage = Partial<UsageMetadata>;
+
+/** Three questions by the retriever: for each the best passage, and where it stands. */
+export async function askQuestions({ retriever }: LangChain): Promise<void> {
   for (const question of questions) {
     const started = performance.now();
-    const hits = await client.query(question, 3);
-    const best = hits[0];
+    const [best] = await retriever.invoke(question);
     if (!best) throw new Error(`nothing was found for "${question}"`);
     console.log(`\n  ? ${question} (${Math.round(performance.now() - started)} ms)`);
-    console.log(indent(excerpt(best.content, question)));
-    console.log(`    - ${cut(whereOf(best), width() - 24)}, score ${best.score.toFixed(3)}`);
+    console.log(indent(excerpt(best.pageContent, question)));
+    console.log(`    - ${cut(whereOf(best), width() - 24)}, score ${best.metadata.score.toFixed(3)}`);
   }
 }
 
-/** One question to `/ai/chat`, with the passages that were retrieved for it. */
-export async function chatWithPassages(client: DemoClient): Promise<void> {
+/** The questions as vectors, by `/v1/embeddings`. */
+export async function embedQuestions({ embeddings }: LangChain): Promise<void> {
+  const vectors = await embeddings.embedDocuments(questions);
+  console.log(`\n  ${vectors.length} questions → vectors of ${vectors[0]?.length} numbers`);
+}
+
+/** One question to the chat model, with the passages that were retrieved for it. */
+export async function chatWithPassages(langChain: LangChain): Promise<void> {
   const question = "Which permissions does the GPL give to run the unmodified program?";
-  const response = await client.chat(await toMessages(client, question));
+  const { text, usage_metadata } = await langChain.chat.invoke(await toMessages(langChain, question));
+  const usage: Usage = usage_metadata ?? {};
   console.log(`\n  ? ${question}`);
-  console.log(indent(response.text));
-  console.log(`    - ${response.inputTokens} input tokens, ${response.costUsd} USD`);
+  console.log(indent(text));
+  console.log(`    - ${usage.input_tokens} input tokens, ${usage.output_tokens} output tokens`);
 }
 
 /** One answer as a stream, printed as it comes. */
-export async function streamResponse(client: DemoClient): Promise<void> {
+export async function streamResponse(langChain: LangChain): Promise<void> {
   const question = "What does /srv contain?";
   const started = performance.now();
   let firstMs: number | undefined;
   console.log(`\n  ? ${question}`);
   process.stdout.write("    ");
   let column = 4;
-  for await (const event of client.stream(await toMessages(client, question))) {
+  let tokens = 0;
+  for await (const part of await langChain.chat.stream(await toMessages(langChain, question))) {
     firstMs ??= performance.now() - started;
-    if (event.done === true) {
-      console.log(
-        `\n    - first word after ${Math.round(firstMs)} ms, ${event.outputTokens} output tokens\n    - ${event.logId}`,
-      );
-      return;
-    }
-    const text = (event.delta as { content: string }).content.replace(/\s+/g, " ");
+    const usage: Usage = part.usage_metadata ?? {};
+    tokens += usage.output_tokens ?? 0;
+    const text = part.text.replace(/\s+/g, " ");
     if (column + text.length > width()) {
       process.stdout.write("\n   ");
       column = 3;
@@ -58,7 +80,8 @@ export async function streamResponse(client: DemoClient): Promise<void> {
     column += text.length;
     await delay(8); // the offline model is too quick to watch
   }
-  throw new Error("the stream ended without its final event");
+  if (firstMs === undefined) throw new Error("the stream ended without an answer");
+  console.log(`\n    - first word after ${Math.round(firstMs)} ms, ${tokens} output tokens`);
 }
 
 /** A job's life as a client sees it by polling. */
@@ -79,16 +102,16 @@ export async function showJobLife(client: DemoClient, document: { name: string; 
   }
 }
 
-async function toMessages(client: DemoClient, question: string) {
-  const passages = await client.query(question, 3);
-  const context = passages.map((hit) => `[${whereOf(hit)}]\n${hit.content}`).join("\n\n");
+async function toMessages({ retriever }: LangChain, question: string) {
+  const passages = await retriever.invoke(question);
+  const context = passages.map((hit) => `[${whereOf(hit)}]\n${hit.pageContent}`).join("\n\n");
   return [
     { role: "system", content: `Answer from these passages only.\n\n${context}` },
     { role: "user", content: question },
   ];
 }
 
-function whereOf({ title, page, heading }: Hit): string {
+function whereOf({ metadata: { title, page, heading } }: DocumentInterface<Passage>): string {
   return [title, page === undefined ? "" : `page ${page}`, heading ?? ""].filter((part) => part !== "").join(", ");
 }
 

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { createParser } from "eventsource-parser";
 
 export type JobView = {
   jobId: string;
@@ -51,6 +50,11 @@ export function makeClient(url: string, apiKey: string) {
     async job(jobId: string): Promise<JobView> {
       return (await (await call(`/jobs/${jobId}`)).json()) as JobView;
     },
+    /** The first embedding model that there is. */
+    async embeddingModel(): Promise<string> {
+      const { models } = (await (await call("/ai/models")).json()) as { models: { id: string; type: string }[] };
+      return models.find(({ type }) => type === "embedding")?.id ?? "";
+    },
     /** Without a mode in the default one. */
     async query(query: string, topK: number, mode?: string): Promise<Hit[]> {
       return (await this.search({ query, topK, mode })).results;
@@ -68,24 +72,6 @@ export function makeClient(url: string, apiKey: string) {
     },
     async remove(documentId: string): Promise<void> {
       await call(`/rag/documents/${documentId}`, { method: "DELETE" });
-    },
-    async chat(messages: { role: string; content: string }[]) {
-      return (await (await post("/ai/chat", { messages })).json()) as {
-        text: string;
-        inputTokens: number;
-        costUsd: number;
-      };
-    },
-    /** Streams an answer: each delta as it comes, then the final event. */
-    async *stream(messages: { role: string; content: string }[]): AsyncGenerator<Record<string, unknown>> {
-      const response = await post("/ai/chat", { messages, stream: true });
-      const events: Record<string, unknown>[] = [];
-      const parser = createParser({ onEvent: ({ data }) => events.push(JSON.parse(data) as Record<string, unknown>) });
-      const decoder = new TextDecoder();
-      for await (const bytes of response.body ?? []) {
-        parser.feed(decoder.decode(bytes, { stream: true }));
-        yield* events.splice(0);
-      }
     },
   };
 }

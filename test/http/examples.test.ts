@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { expect } from "chai";
 import { root } from "../architecture/source-files.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
@@ -124,5 +126,15 @@ describe("the examples", function () {
     const approvalId = approvals.string("data[0].approvalId");
     await admin.post(`/workflows/approvals/${approvalId}/decide`, { decision: "approved", comment: "Fine." });
     await pollUntil(async () => (await run()).at("status") === "completed");
+  });
+
+  it("ask through LangChain: a retriever, ChatOpenAI and OpenAIEmbeddings", async () => {
+    const env = { ...process.env, URL: test.url, KEY: test.keys.member };
+    const program = [join(folder, "langchain.ts"), "Which refunds need an approval?"];
+    const { stdout } = await promisify(execFile)(process.execPath, program, { env, timeout: 50_000 });
+    expect(stdout).to.match(/^0\.\d{3} {2}Handling complaints/);
+    expect(stdout).to.contain("A refund above 100 EUR needs the approval of an administrator");
+    expect(stdout).to.match(/\d+ tokens, chatcmpl-log_/);
+    expect(stdout).to.match(/vectors of 512 numbers: 0\.[1-9]/);
   });
 });

@@ -85,10 +85,10 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
       endsAt,
       signal,
       logger,
-      callOf({ toolCall: { id } = { name: "", args: {} }, signal: ownSignal = signal }) {
-        const call = calls.get(id ?? "");
-        if (!call) throw new TypeError(`there is no tool call ${id} under way`);
-        return { ...call, signal: ownSignal };
+      callOf(config) {
+        const call = calls.get(config.toolCall?.id ?? "");
+        if (!call) throw new TypeError("a tool was run without a call");
+        return { ...call, signal: config.signal ?? signal };
       },
       execute: (runId, toolSignal) =>
         executeRun(deps, { ...context, recordId: runId, signal: toolSignal, isLastAttempt: true }),

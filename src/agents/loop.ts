@@ -3,6 +3,7 @@ import { createAgent, createMiddleware, MiddlewareError, type WrapToolCallHook }
 import type { Gateway } from "../gateway/gateway.ts";
 import type { AgentRunRecord, RunTurn } from "../store/agent-run-store.ts";
 import type { AuditContent } from "../store/audit-store.ts";
+import { parseArguments } from "./arguments.ts";
 import { askModel, toTurn } from "./ask-model.ts";
 import { GatewayMessage, GatewayModel, toLangChainCall } from "./gateway-model.ts";
 import type { Iterations, Turn } from "./iterations.ts";
@@ -105,8 +106,11 @@ async function act(loop: Loop, asked: LangChainCall, make: (call: LangChainCall)
   if (known) return toMessage(known);
   const call = iterations.callOf(id);
   if (!call) throw new TypeError(`a tool call ${id} was never recorded`);
+  // `keepsDigits`: whole numbers that a double would round reach the tool as texts.
   // LangChain takes arguments that look like a call for one, and unwraps them: so they are wrapped.
-  const wrapped = { ...asked, args: { ...asked, type: "tool_call" } };
+  const keepsDigits = loop.tools.find((tool) => tool.name === name)?.extras?.keepsDigits === true;
+  const args = keepsDigits ? (parseArguments(call.arguments, keepsDigits) ?? {}) : asked.args;
+  const wrapped = { ...asked, args: { ...asked, args, type: "tool_call" } };
   const observation = await observeCall(loop, call, async () => textOf(await make(wrapped)));
   await iterations.recordResult(observation);
   const { isError } = observation;

@@ -18,12 +18,14 @@ const PRLIMIT_TIMEOUT_MS = 5_000;
 const CUT_SHORT = 3;
 
 type Role = "api" | "worker";
-const scripts: Record<Role, string> = { api: "../../api/server.ts", worker: "../../workers/main.ts" };
+const scripts: Record<Role, string> = { api: "api/server.ts", worker: "workers/main.ts" };
 
 /** A place for one process, which is started again in it whenever it was ended. */
 type Slot = {
   name: string;
   role: Role;
+  /** The folder of the release that it runs. */
+  release: string;
   child?: ChildProcess;
   url?: string;
   /** Whether a fault is at work on it. */
@@ -37,6 +39,8 @@ export type Fleet = {
   end(role: Role, how: { which: number; signal: "SIGKILL" | "SIGTERM"; awayMs: number }): Promise<boolean>;
   /** Stops a process of a role in the middle of whatever it does, and continues it after a while. False: none was free. */
   freeze(role: Role, how: { which: number; forMs: number }): Promise<boolean>;
+  /** Asks all processes of a release to end, for good. */
+  retire(release: string): Promise<void>;
   /** Processes that ended, or failed to end, by themselves, with what is known of it. */
   unexpected: string[];
   close(): Promise<void>;
@@ -52,10 +56,12 @@ export async function startFleet(options: {
   workers: number;
   logDir: string;
   freezer: Freezer;
+  /** Folders of releases, each of which has as many processes, started one release after the other; this checkout's alone if not given. */
+  releases?: readonly string[];
   /** File descriptors that each process may have; those of this process where it is not given. */
   descriptors?: number;
 }): Promise<Fleet> {
-  const { freezer } = options;
+  const { freezer, releases = [productFile("../..")] } = options;
   const unexpected: string[] = [];
   let isClosing = false;
   const run = async (slot: Slot): Promise<void> => {
@@ -75,14 +81,10 @@ export async function startFleet(options: {
       void run(slot).then(() => watch(slot));
     });
   };
-  const slots: Slot[] = [
-    ...Array.from({ length: options.apis }, (_, n): Slot => ({ name: `api-${n + 1}`, role: "api", isTaken: false })),
-    ...Array.from(
-      { length: options.workers },
-      (_, n): Slot => ({ name: `worker-${n + 1}`, role: "worker", isTaken: false }),
-    ),
-  ];
-  await Promise.all(slots.map(run));
+  const slots = releases.flatMap((release, at) =>
+    makeSlots(options, { release, suffix: at === 0 ? "" : `-of-${at + 1}` }),
+  );
+  for (const release of releases) await Promise.all(slots.filter((slot) => slot.release === release).map(run));
   for (const slot of slots) watch(slot);
 
   const taking = async (role: Role, which: number, work: (slot: Slot, child: ChildProcess) => Promise<void>) => {
@@ -118,22 +120,37 @@ export async function startFleet(options: {
       taking(role, which, async (_slot, child) => {
         if (child.pid !== undefined) await freezer.freeze(child.pid, forMs);
       }),
+    async retire(release) {
+      const leaving = slots.filter((slot) => slot.release === release);
+      for (const slot of leaving) slot.isTaken = true;
+      await endAll(leaving, unexpected);
+    },
     async close() {
       isClosing = true;
-      await Promise.all(
-        slots.map(async (slot) => {
-          if (slot.child) await endPolitely(slot, slot.child, unexpected);
-        }),
-      );
+      await endAll(slots, unexpected);
     },
   };
+}
+
+/** Places for all processes of a release. */
+function makeSlots(
+  { apis, workers }: { apis: number; workers: number },
+  { release, suffix }: { release: string; suffix: string },
+): Slot[] {
+  const make = (role: Role, count: number) =>
+    Array.from(
+      { length: count },
+      (_, n): Slot => ({ name: `${role}-${n + 1}${suffix}`, role, release, isTaken: false }),
+    );
+  return [...make("api", apis), ...make("worker", workers)];
 }
 
 function spawnInto(
   slot: Slot,
   { env, logDir, descriptors }: { env: Record<string, string>; logDir: string; descriptors?: number },
 ): ChildProcess {
-  const child = fork(productFile(scripts[slot.role]), {
+  const child = fork(join(slot.release, scripts[slot.role]), {
+    cwd: slot.release,
     execArgv: [...process.execArgv, ...nodeFlags],
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
@@ -165,6 +182,15 @@ async function endNow(child: ChildProcess): Promise<void> {
   const gone = once(child, "exit");
   child.kill("SIGKILL");
   await gone;
+}
+
+function endAll(slots: readonly Slot[], unexpected: string[]): Promise<unknown> {
+  return Promise.all(
+    slots.map(async (slot) => {
+      delete slot.url;
+      if (slot.child) await endPolitely(slot, slot.child, unexpected);
+    }),
+  );
 }
 
 /** Asks a process to end; one that does not end in time, or ends with another code, is reported. */

@@ -27,8 +27,12 @@ export type ChaosOptions = {
   seed: number;
   /** How long there is load, and faults with it, in ms. */
   durationMs: number;
-  /** Mean time between two faults, in ms. */
-  everyMs: number;
+  /** Mean time between two faults, in ms; or what is done to the processes instead, in that time. */
+  everyMs: number | ((fleet: Fleet) => Promise<void>);
+  /** See `startFleet`. */
+  releases?: readonly string[];
+  /** Settings in the place of those that fit a minute of faults. */
+  settings?: Record<string, string>;
   tenants: number;
   apis: number;
   workers: number;
@@ -68,24 +72,27 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
   disposables.add(() => batches.close());
   batches.setDuration(500);
   const { services, env } = await openServices(options, disposables, { external, batchUrl: batches.origin });
-  say(`starting ${options.apis} APIs and ${options.workers} workers …`);
+  say(`starting ${options.apis} APIs and ${options.workers} workers${options.releases ? " of each release" : ""} …`);
   const giveUp = new AbortController();
   const meetings: Meetings = { statuses: new Map(), strange: [] };
   const logDir = join(options.folder, "logs");
   await mkdir(logDir, { recursive: true });
   const freezer = openFreezer(disposables);
-  const fleet = await startFleet({ env, apis: options.apis, workers: options.workers, logDir, freezer });
+  const fleet = await startFleet({ ...options, env, logDir, freezer });
   disposables.add(() => fleet.close());
   const tenants = await openTenants({ ...options, env, fleet, external, meetings, giveUp: giveUp.signal });
   const load: Load = { accepted: [], chats: [], reads: 0, breaches: [] };
   say(`load and faults for ${Math.round(durationMs / 1_000)} s, seed ${seed} …`);
   const until = AbortSignal.timeout(durationMs);
   const loading = runLoad({ tenants, seed, until, giveUp: giveUp.signal, load });
-  const faults = await inflict(planFaults({ seed, durationMs, everyMs }), {
-    fleet,
-    services: makeServiceFaults(services, freezer),
-    say,
-  });
+  const faults =
+    typeof everyMs === "number"
+      ? await inflict(planFaults({ seed, durationMs, everyMs }), {
+          fleet,
+          services: makeServiceFaults(services, freezer),
+          say,
+        })
+      : await everyMs(fleet).then(() => ({}));
   const calmSince = performance.now();
   say("no more faults: waiting for what was accepted …");
   const timer = setTimeout(() => giveUp.abort(), SETTLE_MS);
@@ -124,7 +131,7 @@ function openFreezer(disposables: Disposables): Freezer {
 }
 
 async function openServices(
-  { folder }: ChaosOptions,
+  { folder, settings }: ChaosOptions,
   disposables: Disposables,
   world: { external: ExternalWorld; batchUrl: string },
 ): Promise<{ services: Services; env: Record<string, string> }> {
@@ -154,6 +161,7 @@ async function openServices(
     RATE_LIMIT_RPM: "1000000",
     UPLOAD_BYTES_PER_SECOND: "1000000000",
     LOG_LEVEL: "info",
+    ...settings,
   };
   return { services, env };
 }

@@ -76,6 +76,13 @@ export const migrations: readonly Migration[] = [
   },
 ];
 
+/**
+ * The oldest release that may run at the same time as this one, and after it, by the version of the data that it knows: what
+ * this release and its changes write, that one reads, and the other way round. It is 1 + the number of changes that were here
+ * when the last change came that takes away what an earlier release reads. docs/upgrading.md has the rules.
+ */
+export const oldestBeside = 6;
+
 type Step = { then?: Step[]; else?: Step[] };
 
 function countSteps(steps: readonly Step[]): number {

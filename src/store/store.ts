@@ -25,7 +25,7 @@ import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store
 import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
 import { jobCollection, makeJobStore } from "./job-store.ts";
 import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
-import { migrations } from "./migrations.ts";
+import { migrations, oldestBeside } from "./migrations.ts";
 import { makeOperatorSessionStore, operatorSessionCollection } from "./operator-session-store.ts";
 import { makeOrganizationStore, organizationCollection } from "./organization-store.ts";
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
@@ -114,7 +114,10 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
   try {
     const { logger } = options;
     const wait = <T>(what: string, work: Promise<T>) => sayIfSlow(logger, `waiting for ${what}`, work);
-    await wait("the change of the stored data to this release", migrateData(opening.db, { migrations, logger }));
+    await wait(
+      "the change of the stored data to this release",
+      migrateData(opening.db, { migrations, oldestBeside, logger }),
+    );
     await wait("indexes that keep records unique", createIndexes(opening.db, isUnique));
     await wait("the indexes of chunks", createIndexesOf(opening.db, chunkCollection)); // search indexes need the collection
     const others = createIndexes(opening.db, (index) => !isUnique(index));

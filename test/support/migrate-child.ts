@@ -28,7 +28,13 @@ if (import.meta.main) {
     await once(process, "never");
   };
   const migrations = mode === "hang" ? loggedSteps(hang) : loggedSteps();
-  await migrateData(db, { migrations, logger: { info: () => undefined }, lockMs: LOCK_MS, waitMs: 20_000 });
+  await migrateData(db, {
+    migrations,
+    oldestBeside: 1,
+    logger: { info: () => undefined },
+    lockMs: LOCK_MS,
+    waitMs: 20_000,
+  });
   await close();
   process.disconnect?.();
 }

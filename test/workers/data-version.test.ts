@@ -11,7 +11,7 @@ import { ConfigError } from "../../src/errors.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { connectStore, type StoreConnection } from "../../src/store/connect.ts";
 import { migrateData } from "../../src/store/data-version.ts";
-import { migrations } from "../../src/store/migrations.ts";
+import { migrations, oldestBeside } from "../../src/store/migrations.ts";
 import { openStore } from "../../src/store/store.ts";
 import { LOCK_MS, loggedSteps } from "../support/migrate-child.ts";
 
@@ -47,7 +47,13 @@ describe("the version of the stored data", function () {
   });
 
   const migrate = (more: object = {}) =>
-    migrateData(db, { migrations: loggedSteps(), logger: { info: () => undefined }, lockMs: LOCK_MS, ...more });
+    migrateData(db, {
+      migrations: loggedSteps(),
+      oldestBeside: 2,
+      logger: { info: () => undefined },
+      lockMs: LOCK_MS,
+      ...more,
+    });
   const stepsRun = async () => (await db.collection("log").find().sort({ _id: 1 }).toArray()).map(({ step }) => step);
   const record = () => db.collection("dataVersion").findOne({});
   /** What every version before the record has. */
@@ -61,7 +67,7 @@ describe("the version of the stored data", function () {
 
   it("is the newest for an empty database, which no step changes", async () => {
     await migrate();
-    expect(await record()).to.deep.equal({ _id: "data", version: 3 });
+    expect(await record()).to.deep.equal({ _id: "data", version: 3, readableFrom: 2 });
     expect(await stepsRun()).to.deep.equal([]);
   });
 
@@ -86,15 +92,49 @@ describe("the version of the stored data", function () {
     await migrate();
     await migrate();
     expect(await stepsRun()).to.deep.equal(["first", "second"]);
-    expect(await record()).to.deep.equal({ _id: "data", version: 3 });
+    expect(await record()).to.deep.equal({ _id: "data", version: 3, readableFrom: 2 });
   });
 
   it("that is newer is refused in one sentence, and nothing is changed", async () => {
     await db.collection<{ _id: string; version: number }>("dataVersion").insertOne({ _id: "data", version: 4 });
     const error = await refusal(migrate());
     expect(error).to.be.instanceOf(ConfigError);
-    expect(String(error)).to.match(/version 4, and this Switchyard knows 3 at most: start the newer/);
+    expect(String(error)).to.match(/knows version 4 of them, and this one knows 3 at most: start the newer/);
     expect(await stepsRun()).to.deep.equal([]);
+  });
+
+  it("that is newer by steps that leave this release what it reads is accepted, and nothing is changed", async () => {
+    const newer = { _id: "data", version: 5, readableFrom: 3 };
+    await db.collection<typeof newer>("dataVersion").insertOne(newer);
+    const said: unknown[] = [];
+    await migrate({ logger: { info: (fields: unknown) => said.push(fields) } });
+    expect([await record(), await stepsRun(), said]).to.deep.equal([newer, [], [{ version: 5, known: 3 }]]);
+  });
+
+  it("opens the whole store when the next release has changed it by such a step", async () => {
+    const known = migrations.length + 1;
+    const newer = { _id: "data", version: known + 1, readableFrom: known };
+    await db.collection<typeof newer>("dataVersion").insertOne(newer);
+    const store = await openStore({ url, db: db.databaseName, timeoutMs: 10_000, logger });
+    expect(await store.dataVersion()).to.equal(known + 1);
+    await store.close();
+  });
+
+  it("is taken from a release that is too old as soon as the change starts, not when it ends", async () => {
+    await makeOld();
+    const older = { migrations: [], oldestBeside: 1 };
+    let meanwhile: unknown;
+    const [first, ...more] = loggedSteps();
+    const run = async (its: Db) => {
+      meanwhile = await refusal(migrate(older));
+      await first?.run(its);
+    };
+    await migrate({ migrations: [{ what: "first", run }, ...more] });
+    expect(String(meanwhile)).to.match(/knows version 2 of them, and this one knows 1 at most/);
+  });
+
+  it("names no release beside this one that knows more than it", () => {
+    expect(oldestBeside).to.be.within(1, migrations.length + 1);
   });
 
   it("that is newer ends a process with code 2 and one line", async () => {
@@ -116,7 +156,7 @@ describe("the version of the stored data", function () {
     expect([code, output.trim().split("\n")]).to.deep.equal([
       2,
       [
-        `The data in ${db.databaseName} have version 999, and this Switchyard knows ${migrations.length + 1} at most: start the newer Switchyard that wrote them.`,
+        `The data in ${db.databaseName} need a Switchyard that knows version 999 of them, and this one knows ${migrations.length + 1} at most: start the newer one that changed them.`,
       ],
     ]);
   });
@@ -139,7 +179,7 @@ describe("the version of the stored data", function () {
     await once(child, "exit");
     await migrate({ waitMs: 20_000 });
     expect(await stepsRun()).to.deep.equal(["first", "second", "second"]);
-    expect(await record()).to.deep.equal({ _id: "data", version: 3 });
+    expect(await record()).to.deep.equal({ _id: "data", version: 3, readableFrom: 2 });
   });
 
   it("of the product's own data is raised when the store is opened", async () => {

@@ -1,11 +1,10 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { type Disposables, withDisposables } from "../src/disposables.ts";
 import { startCluster, startRedis, startReplicated, startSentinel, swapRoles } from "../test/support/redis-servers.ts";
+import { makeRedisTls } from "../test/support/redis-tls.ts";
 import { startTcpProxy } from "../test/support/tcp-proxy.ts";
 
 /** What touches Redis or a store most. */
@@ -26,15 +25,9 @@ const engines: Record<string, (disposables: Disposables) => Promise<Engine>> = {
     return { env: { REDIS_URL: `redis://127.0.0.1:${port}` } };
   },
   async tls(disposables) {
-    const folder = await mkdtemp(join(tmpdir(), "switchyard-tls-"));
-    disposables.add(() => rm(folder, { recursive: true, force: true }));
-    const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-    const args = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-keyout", key, "-out", cert];
-    const made = spawnSync("openssl", [...args, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]);
-    if (made.status !== 0) throw new Error(`openssl: ${made.stderr}`);
-    const files = [`tls-cert-file ${cert}`, `tls-key-file ${key}`, `tls-ca-cert-file ${cert}`];
-    const { tlsPort } = await startRedis(disposables, ["tls-auth-clients no", ...files], { isTls: true });
-    return { env: { REDIS_URL: `rediss://localhost:${tlsPort}`, NODE_EXTRA_CA_CERTS: cert } };
+    const tls = await makeRedisTls(disposables);
+    const { tlsPort } = await startRedis(disposables, [], { tls });
+    return { env: { REDIS_URL: `rediss://localhost:${tlsPort}`, NODE_EXTRA_CA_CERTS: tls.certificate } };
   },
   async failover(disposables) {
     const [primary, replica] = await startReplicated(disposables);

@@ -43,6 +43,7 @@ const refusals = new Map([
   ["CLUSTERDOWN", "its cluster is not complete"],
   ["MOVED", "its keys are on another server now"],
   ["ASK", "its keys move to another server"],
+  ["TRYAGAIN", "its keys move to another server"],
   ["NOREPLICAS", "it has too few replicas"],
 ]);
 

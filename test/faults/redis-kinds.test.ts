@@ -5,6 +5,7 @@ import { openRedis } from "../../src/redis.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startCluster, startRedis, startSentinel } from "../support/redis-servers.ts";
+import { makeRedisTls, trust } from "../support/redis-tls.ts";
 import { startPlatform } from "../support/start-platform.ts";
 
 /** Longest time until the product has healed by itself, in ms. */
@@ -31,6 +32,12 @@ async function untilIngested(client: ApiClient): Promise<number> {
   });
   return performance.now() - from;
 }
+
+const untilReady = (client: ApiClient) =>
+  pollUntil(async () => (await client.get("/readyz")).at("status") === "ready", {
+    timeoutMs: HEALED_WITHIN_MS,
+    what: "readiness",
+  });
 
 /** What uses Redis besides the queues: the cache of answers, rate limits, who works, the counts of queues. */
 async function expectAllWork(client: ApiClient): Promise<void> {
@@ -60,14 +67,46 @@ describe("a Redis Cluster of three primaries and their replicas", function () {
 
   it("carries jobs, notifications, limits and cached answers", () => expectAllWork(part.client));
 
+  it("is followed when the slot of the queues moves to another server, and what was accepted ends", async () => {
+    const { test, client, cluster } = part;
+    let isMoving = true;
+    const accepted: string[] = [];
+    let refused = 0;
+    const submit = async () => {
+      while (isMoving) {
+        const content = `While it moves: ${accepted.length}.`;
+        const response = await client.post("/rag/ingest", { content }, { headers: { prefer: "respond-async" } });
+        expect(response.status, response.text).to.be.oneOf([202, 503]);
+        if (response.status === 202) accepted.push(response.string("jobId"));
+        else refused += 1;
+      }
+    };
+    const submitting = submit();
+    const moveAndHeal = async () => {
+      await pollUntil(() => accepted.length > 5, { what: "jobs before the move" });
+      await cluster.moveSlot(`${test.platform.redis.prefix}:any`, async () => {
+        await pollUntil(() => refused > 3, { what: "calls while it moves" });
+      });
+      return untilIngested(client);
+    };
+    const healedAfterMs = await moveAndHeal().finally(() => {
+      isMoving = false;
+    });
+    await submitting;
+    expect(healedAfterMs).to.be.lessThan(HEALED_WITHIN_MS);
+    await untilReady(client);
+    const view = async (id: string) => (await client.get(`/jobs/${id}`)).string("status");
+    const areEnded = async () => (await Promise.all(accepted.map(view))).every((status) => status === "completed");
+    await pollUntil(areEnded, { timeoutMs: HEALED_WITHIN_MS, what: "the end of every accepted job" });
+  });
+
   it("is healed after the death of the primary that has the queues", async () => {
     const { test, client, cluster } = part;
     await (await cluster.ownerOf(`${test.platform.redis.prefix}:any`)).kill();
     const { status } = await client.post("/rag/ingest", { content: "In between." }, { headers: { prefer: "wait=1" } });
     expect(status).to.be.oneOf([201, 202, 503]);
     expect(await untilIngested(client)).to.be.lessThan(HEALED_WITHIN_MS);
-    const isReady = async () => (await client.get("/readyz")).at("status") === "ready";
-    await pollUntil(isReady, { timeoutMs: HEALED_WITHIN_MS, what: "readiness" });
+    await untilReady(client);
     const open = async () =>
       (await test.platform.store.jobs.countOpen(await test.platform.tenancy.ensureTenant("first"), 10)) === 0;
     await pollUntil(open, { timeoutMs: HEALED_WITHIN_MS, what: "the end of every accepted job" });
@@ -92,9 +131,39 @@ describe("a primary that a Sentinel names", function () {
   it("is followed when the primary dies and its replica takes its place", async () => {
     await part.group.primary.kill();
     expect(await untilIngested(part.client)).to.be.lessThan(HEALED_WITHIN_MS);
-    const isReady = async () => (await part.client.get("/readyz")).at("status") === "ready";
-    await pollUntil(isReady, { timeoutMs: HEALED_WITHIN_MS, what: "readiness" });
+    await untilReady(part.client);
   });
+});
+
+describe("a Redis that is spoken to by TLS", function () {
+  this.timeout(120_000);
+
+  it("carries jobs, notifications, limits and cached answers as a cluster, whose slot may move", () =>
+    withDisposables(async (disposables) => {
+      const tls = await makeRedisTls(disposables);
+      await trust(tls, disposables);
+      const cluster = await startCluster(disposables, tls);
+      expect(cluster.url).to.match(/^rediss:/);
+      const { test, client } = await startWith(disposables, { REDIS_URL: cluster.url, REDIS_CLUSTER: "true" });
+      await expectAllWork(client);
+      await cluster.moveSlot(`${test.platform.redis.prefix}:any`);
+      expect(await untilIngested(client)).to.be.lessThan(HEALED_WITHIN_MS);
+      await disposables.close();
+    }));
+
+  it("carries them as a primary that a Sentinel names by TLS, and is followed when that fails over", () =>
+    withDisposables(async (disposables) => {
+      const tls = await makeRedisTls(disposables);
+      await trust(tls, disposables);
+      const { url, primary } = await startSentinel(disposables, tls);
+      expect(url).to.match(/^rediss\+sentinel:/);
+      const { client } = await startWith(disposables, { REDIS_URL: url });
+      await expectAllWork(client);
+      await primary.kill();
+      expect(await untilIngested(client)).to.be.lessThan(HEALED_WITHIN_MS);
+      await untilReady(client);
+      await disposables.close();
+    }));
 });
 
 describe("a Redis of another kind than the settings say", function () {

@@ -7,9 +7,12 @@ import { delimiter, join } from "node:path";
 import { Redis } from "ioredis";
 import type { Disposables } from "../../src/disposables.ts";
 import { pollUntil } from "./poll-until.ts";
+import type { RedisTls } from "./redis-tls.ts";
 
 export type RedisServer = {
   port: number;
+  /** Where it speaks TLS, if it does. */
+  tlsPort: number;
   /** The raw answer to a command. */
   ask(name: string, ...args: (string | number)[]): Promise<unknown>;
   /** Ends it at once. */
@@ -20,11 +23,11 @@ export type RedisServer = {
 export async function startRedis(
   disposables: Disposables,
   settings: readonly string[] = [],
-  { isSentinel = false, isTls = false } = {},
-): Promise<RedisServer & { tlsPort: number }> {
+  { isSentinel = false, tls }: { isSentinel?: boolean; tls?: RedisTls | undefined } = {},
+): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), "switchyard-redis-"));
   disposables.add(() => rm(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
-  const [port, busPort] = [await freePort(), await freePort()];
+  const [port, busPort, tlsPort] = [await freePort(), await freePort(), await freePort()];
   const isCluster = settings.includes("cluster-enabled yes");
   const lines = [
     `port ${port}`,
@@ -33,8 +36,9 @@ export async function startRedis(
     `logfile ${join(dir, "log")}`,
     'save ""',
     ...(isSentinel ? [] : ["repl-diskless-sync-delay 0", "maxmemory-policy noeviction"]),
-    ...(isTls ? [`tls-port ${busPort}`] : []),
+    ...(tls ? [`tls-port ${tlsPort}`, ...tls.settings] : []),
     ...(isCluster ? [`cluster-port ${busPort}`, "cluster-node-timeout 1500"] : []),
+    ...(isCluster && tls ? ["tls-cluster yes"] : []),
     ...settings,
   ];
   const file = join(dir, "redis.conf");
@@ -56,7 +60,7 @@ export async function startRedis(
   disposables.add(() => client.disconnect());
   const ask = (name: string, ...args: (string | number)[]): Promise<unknown> => client.call(name, ...args);
   await pollUntil(() => client.status === "ready", { what: `redis-server on ${port}` });
-  return { port, tlsPort: busPort, ask, kill: () => kill(child) };
+  return { port, tlsPort, ask, kill: () => kill(child) };
 }
 
 async function kill(child: ChildProcess): Promise<void> {
@@ -77,14 +81,15 @@ async function freePort(): Promise<number> {
 }
 
 /** Two servers, the second a replica of the first. */
-export async function startReplicated(disposables: Disposables) {
-  const [first, second] = [await startRedis(disposables), await startRedis(disposables)];
-  await follow(second, first);
+export async function startReplicated(disposables: Disposables, tls?: RedisTls) {
+  const start = () => startRedis(disposables, [], { tls });
+  const [first, second] = [await start(), await start()];
+  await follow(second, { port: tls ? first.tlsPort : first.port });
   return [first, second] as const;
 }
 
 /** Makes `replica` follow `primary`, and waits until it has all that the primary has. */
-async function follow(replica: RedisServer, primary: RedisServer): Promise<void> {
+async function follow(replica: RedisServer, primary: { port: number }): Promise<void> {
   await replica.ask("REPLICAOF", "127.0.0.1", primary.port);
   await pollUntil(async () => /master_link_status:up/.test(String(await replica.ask("INFO", "replication"))), {
     what: "the replica",
@@ -98,22 +103,24 @@ export async function swapRoles(primary: RedisServer, replica: RedisServer): Pro
 }
 
 /** A primary with a replica, watched by a Sentinel under the name `primary`. */
-export async function startSentinel(disposables: Disposables) {
-  const [primary, replica] = await startReplicated(disposables);
-  const watch = ["sentinel monitor primary 127.0.0.1", String(primary.port), "1"].join(" ");
+export async function startSentinel(disposables: Disposables, tls?: RedisTls) {
+  const [primary, replica] = await startReplicated(disposables, tls);
+  const watch = `sentinel monitor primary 127.0.0.1 ${tls ? primary.tlsPort : primary.port} 1`;
   const times = ["sentinel down-after-milliseconds primary 1000", "sentinel failover-timeout primary 5000"];
-  const sentinel = await startRedis(disposables, [watch, ...times], { isSentinel: true });
+  const sentinel = await startRedis(disposables, [watch, ...times], { isSentinel: true, tls });
   await pollUntil(async () => ((await sentinel.ask("SENTINEL", "REPLICAS", "primary")) as unknown[]).length === 1, {
     timeoutMs: 30_000,
     what: "the Sentinel's knowledge of the replica",
   });
-  return { primary, replica, sentinel, url: `redis+sentinel://127.0.0.1:${sentinel.port}/primary` };
+  const url = `redis${tls ? "s" : ""}+sentinel://127.0.0.1:${tls ? sentinel.tlsPort : sentinel.port}/primary`;
+  return { primary, replica, sentinel, url };
 }
 
 /** Three primaries that share all slots, and a replica of each. */
-export async function startCluster(disposables: Disposables) {
+export async function startCluster(disposables: Disposables, tls?: RedisTls) {
   const settings = ["cluster-enabled yes"];
-  const servers = await Promise.all(Array.from({ length: 6 }, () => startRedis(disposables, settings)));
+  const portOf = (server: RedisServer) => (tls ? server.tlsPort : server.port);
+  const servers = await Promise.all(Array.from({ length: 6 }, () => startRedis(disposables, settings, { tls })));
   const [first, ...others] = servers;
   if (first === undefined) throw new TypeError("there are six");
   for (const [index, server] of servers.entries()) await server.ask("CLUSTER", "SET-CONFIG-EPOCH", index + 1);
@@ -123,7 +130,7 @@ export async function startCluster(disposables: Disposables) {
     await server.ask("CLUSTER", "ADDSLOTSRANGE", index * share, Math.min((index + 1) * share, 16_384) - 1);
   for (const server of others) {
     const bus = await server.ask("CONFIG", "GET", "cluster-port");
-    await first.ask("CLUSTER", "MEET", "127.0.0.1", server.port, String((bus as string[])[1]));
+    await first.ask("CLUSTER", "MEET", "127.0.0.1", portOf(server), String((bus as string[])[1]));
   }
   const knowsAll = async (server: RedisServer) =>
     /cluster_known_nodes:6/.test(String(await server.ask("CLUSTER", "INFO")));
@@ -141,15 +148,38 @@ export async function startCluster(disposables: Disposables) {
     timeoutMs: 30_000,
     what: "the complete cluster",
   });
-  const hosts = primaries.map(({ port }) => `127.0.0.1:${port}`).join(",");
+  const hosts = primaries.map((server) => `127.0.0.1:${portOf(server)}`).join(",");
+  const slotOf = async (key: string) => Number(await first.ask("CLUSTER", "KEYSLOT", key));
+  const moved = new Map<number, RedisServer>();
+  const ownerOf = async (key: string): Promise<RedisServer> => {
+    const slot = await slotOf(key);
+    const owner = moved.get(slot) ?? primaries[Math.floor(slot / share)];
+    if (owner === undefined) throw new TypeError("every slot has an owner");
+    return owner;
+  };
   return {
-    url: `redis://${hosts}`,
+    url: `redis${tls ? "s" : ""}://${hosts}`,
     /** The server that has the slot of a key. */
-    async ownerOf(key: string): Promise<RedisServer> {
-      const slot = Number(await first.ask("CLUSTER", "KEYSLOT", key));
-      const owner = primaries[Math.floor(slot / share)];
-      if (owner === undefined) throw new TypeError("every slot has an owner");
-      return owner;
+    ownerOf,
+    /**
+     * Moves the slot of a key, and all that is in it, to another server, as a cluster that is given more servers does.
+     * `meanwhile` is waited for when some of its keys have moved: both servers ask clients to look at the other one then.
+     */
+    async moveSlot(key: string, meanwhile: () => Promise<unknown> = async () => undefined): Promise<void> {
+      const [slot, from] = [await slotOf(key), await ownerOf(key)];
+      const to = primaries.find((server) => server !== from) ?? first;
+      const [fromId, toId] = [String(await from.ask("CLUSTER", "MYID")), String(await to.ask("CLUSTER", "MYID"))];
+      await to.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", fromId);
+      await from.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", toId);
+      for (let isFirst = true; ; isFirst = false) {
+        const keys = (await from.ask("CLUSTER", "GETKEYSINSLOT", slot, 10)) as string[];
+        if (keys.length === 0) break;
+        await from.ask("MIGRATE", "127.0.0.1", portOf(to), "", 0, 5_000, "KEYS", ...keys);
+        if (isFirst) await meanwhile();
+      }
+      for (const server of [to, from, ...primaries.filter((one) => one !== to && one !== from)])
+        await server.ask("CLUSTER", "SETSLOT", slot, "NODE", toId);
+      moved.set(slot, to);
     },
   };
 }

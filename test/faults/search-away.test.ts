@@ -121,6 +121,34 @@ describe("a store that builds its indexes for long", function () {
     await close();
   });
 
+  it("leaves API and workers at work while each takes a minute, but for those that keep records unique and of chunks", async () => {
+    const store = await startRefusingStore();
+    let delayed = 0;
+    store.answer((body) => {
+      if (!("createIndexes" in body) || body.createIndexes === "chunks") return undefined;
+      if (body.indexes.some(({ unique }: { unique?: boolean }) => unique === true)) return undefined;
+      delayed += 1;
+      return 60_000;
+    });
+    const startedAt = performance.now();
+    const test = await startPlatform({ env: { MONGODB_URL: store.url } });
+    try {
+      expect(performance.now() - startedAt).to.be.below(30_000);
+      expect(delayed, "indexes that are built").to.be.above(0);
+      const client = makeClient({ url: test.url, key: test.keys.member });
+      const made = await client.post("/rag/ingest", { content: "The valve of the pump opens at nine bar." });
+      expect(made.status, made.text).to.equal(201);
+      const found = await client.post("/rag/query", { query: "When does the valve open?" });
+      expect([found.status, found.at("results[0].documentId")], found.text).to.deep.equal([200, made.at("documentId")]);
+      const messages = [{ role: "user", content: "What is a lease?" }];
+      expect((await client.post("/ai/chat", { model: "switchyard-offline", messages })).status).to.equal(200);
+      expect((await client.get("/jobs")).status, "lists").to.equal(200);
+    } finally {
+      await test.close();
+      await store.close();
+    }
+  });
+
   it("does not hold up the start by a search index", async () => {
     const building = (body: Document) => {
       if ("buildInfo" in body) return buildInfo;

@@ -15,11 +15,14 @@ const CUT_SHORT = 3;
 
 /**
  * Runs a host until SIGTERM, SIGINT, or the end of the parent that forked it, then closes it once. A parent gets
- * `{ type: "ready", … }` over IPC. A failed start says why in a line and exits with code 1 (2 for wrong settings). A host
+ * `{ type: "ready", … }` over IPC; one that ends before that ends the start. A failed start says why in a line and exits with code 1 (2 for wrong settings). A host
  * that cannot close in time, as a worker whose Redis is unavailable, exits with code 3.
  */
 export async function runProcess(open: () => Promise<Running>): Promise<void> {
   let running: Running;
+  // The parent may end meanwhile, and says so once: nobody would be left to end what is being opened.
+  const giveUp = () => process.exit(1);
+  process.on("disconnect", giveUp);
   try {
     running = await open();
   } catch (error) {
@@ -41,6 +44,6 @@ export async function runProcess(open: () => Promise<Running>): Promise<void> {
   process.on("SIGTERM", stop);
   // Ctrl-C reaches a whole group of processes; a parent stops its children itself.
   process.on("SIGINT", process.send ? () => undefined : stop);
-  process.on("disconnect", stop);
+  process.off("disconnect", giveUp).on("disconnect", stop);
   process.send?.({ type: "ready", ...running.ready });
 }

@@ -62,7 +62,11 @@ function endAtOnce(logger: Logger) {
 async function runHost(): Promise<void> {
   process.umask(0o077); // every file of the store and of Redis is for this user alone, from the moment it is made
   const options = JSON.parse(process.argv[2] ?? "{}") as HostOptions; // written by ensure.ts
+  // Whoever needs it ended meanwhile: what is open by then ends with this process, Redis too.
+  const giveUp = () => process.exit(1);
+  process.on("disconnect", giveUp);
   const host = await openHost(options).catch(endWithReason);
+  process.off("disconnect", giveUp);
   let isClosing = false;
   const stop = async () => {
     if (isClosing) return;

@@ -1,12 +1,15 @@
-import { spawn } from "node:child_process";
+import { fork, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { type LocalStack, runStack } from "../../scripts/start/run-stack.ts";
 import { loadConfig } from "../../src/config.ts";
 import { makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { startRefusingStore } from "../support/refusing-store.ts";
 import { childPids, descendantPids, hostPid, isAlive, redisPid } from "../support/service-pids.ts";
 import { skipTest } from "../support/skip-test.ts";
 import { startPlatform } from "../support/start-platform.ts";
@@ -86,6 +89,32 @@ describe("the processes of one machine", function () {
     } finally {
       npm.kill("SIGKILL");
       await rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    }
+  });
+
+  it("end at once when the process that started them ends while they wait for the store", async () => {
+    const store = await startRefusingStore();
+    const test = await startPlatform({ workers: false });
+    let waiting = 0;
+    store.answer((body) => {
+      if (!("createIndexes" in body)) return undefined;
+      waiting += 1;
+      return 60_000;
+    });
+    try {
+      for (const script of ["../../api/server.ts", "../../workers/main.ts"]) {
+        const MASTER_KEY = Buffer.alloc(32, 7).toString("base64");
+        const env = { ...process.env, ...test.env, PORT: "0", MONGODB_URL: store.url, MASTER_KEY };
+        const child = fork(fileURLToPath(new URL(script, import.meta.url)), { env, stdio: "ignore" });
+        const before = waiting;
+        await pollUntil(() => waiting > before, { timeoutMs: 20_000, what: `${script} at its start` });
+        const ended = once(child, "exit", { signal: AbortSignal.timeout(10_000) });
+        child.disconnect();
+        expect((await ended)[0], script).to.equal(1);
+      }
+    } finally {
+      await test.close();
+      await store.close();
     }
   });
 

@@ -51,6 +51,7 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
   },
   body: rpcBodySchema,
   bodyLimit: "tools",
+  keepsDigits: true,
   envelope,
   responses: {
     200: { description: "The response, or the responses of a batch", body: rpcReplySchema, events: rpcEventSchema },

@@ -49,6 +49,16 @@ describe("tools that a tenant publishes", function () {
     expect(runs.at("data[0].runId")).to.equal(runId);
   });
 
+  it("run a workflow with whole numbers that a double would round, as texts with all their digits", async () => {
+    await harness.create([{ ...greet, prompt: "Greet {{ input.n }}" }], publish("exact"));
+    const message = JSON.stringify(toolCall(1, "exact", { n: 0 })).replace('"n":0', '"n":9007199254740993');
+    const options = { raw: message, headers: { ...headers, "content-type": "application/json" } };
+    const called = await harness.member.request("POST", "/mcp", options);
+    const { workflowId, runId } = called.at("result.structuredContent") as { workflowId: string; runId: string };
+    const run = await harness.member.get(`/workflows/${workflowId}/runs/${runId}`);
+    expect(run.at("input")).to.deep.equal({ n: "9007199254740993" });
+  });
+
   it("run an agent by its input", async () => {
     expect((await harness.member.post("/agents", { ...agent, ...publish("ask_desk") })).status).to.equal(201);
     expect(valueAt((await find("ask_desk"))?.inputSchema, "required")).to.deep.equal(["input"]);

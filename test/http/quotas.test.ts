@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { callTool } from "../support/mcp-call.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const agent = { name: "Desk", model: "meta-llm", systemPrompt: "You answer." };
@@ -267,6 +268,8 @@ describe("quotas", () => {
     expect((await stranger.post("/mcp", tool)).text, "as a tool").to.include("MAX_OPEN_JOBS");
     const [job] = (await stranger.get("/jobs?status=queued")).at("data") as { jobId: string }[];
     expect((await stranger.post(`/jobs/${job?.jobId}/cancel`)).status).to.be.oneOf([200, 202]);
+    const ended = async () => (await stranger.get(`/jobs/${job?.jobId}`)).at("status") === "cancelled";
+    await pollUntil(ended, { what: "the end of the cancelled job" }); // a worker may have begun it just then
     const next = await run();
     expect(next.status, `in the place of the cancelled one: ${next.text}`).to.equal(202);
   });

@@ -4,6 +4,9 @@ import { archiveAttacks } from "./attacks/archives.ts";
 import { bodyAttacks } from "./attacks/bodies.ts";
 import { documentAttacks } from "./attacks/documents.ts";
 import { floodAttacks } from "./attacks/floods.ts";
+import { multiplyingAttacks } from "./attacks/multiplying.ts";
+import { outsideAttacks } from "./attacks/outsides.ts";
+import { readerAttacks } from "./attacks/readers.ts";
 import { widgetAttacks } from "./attacks/widget.ts";
 import { workflowAttacks } from "./attacks/workflows.ts";
 
@@ -16,4 +19,7 @@ export const allAttacks: readonly Attack[] = [
   ...answerAttacks,
   ...floodAttacks,
   ...widgetAttacks,
+  ...readerAttacks,
+  ...outsideAttacks,
+  ...multiplyingAttacks,
 ];

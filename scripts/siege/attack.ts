@@ -1,4 +1,7 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Outside } from "./outside.ts";
 
 /** Pause after a call that could not be made at all, in ms. */
 const REFUSED_PAUSE_MS = 50;
@@ -7,7 +10,11 @@ export type ApiResponse = { status: number; text: string };
 export type CallOptions = { json?: unknown; body?: string | Uint8Array<ArrayBuffer>; headers?: Record<string, string> };
 
 /** Calls the product with one key. A call that is cut, or whose connection is refused, has the status 0. */
-export type Client = { call(method: string, path: string, options?: CallOptions): Promise<ApiResponse> };
+export type Client = {
+  call(method: string, path: string, options?: CallOptions): Promise<ApiResponse>;
+  /** Reads the answer at a pace, on a connection of its own, and keeps nothing of it. At 0 it reads the head alone, and waits. */
+  readSlowly(path: string, bytesPerSecond: number, options?: CallOptions & { method?: string }): Promise<ApiResponse>;
+};
 
 /** What an attack works with. */
 export type Field = {
@@ -15,6 +22,10 @@ export type Field = {
   memberKey: string;
   /** An ordinary member of another tenant than the victim's. */
   member: Client;
+  /** The owner of that tenant, for what a member may not prepare. */
+  owner: Client;
+  /** What that tenant has outside the platform. */
+  outside: Outside;
   /** A visitor of the victim's own page: its widget key stands there for everyone to read. */
   visitor: Client;
   /** A caller without a key. */
@@ -46,17 +57,18 @@ export function makeClient(options: {
   signal(): AbortSignal;
   onAnswer(bytes: number): void;
 }): Client {
+  const toHeaders = ({ json, headers }: CallOptions) => ({
+    ...options.headers,
+    ...(json === undefined ? {} : { "content-type": "application/json" }),
+    ...headers,
+  });
   return {
-    async call(method, path, { json, body, headers } = {}) {
+    async call(method, path, about = {}) {
+      const { json, body = json === undefined ? undefined : JSON.stringify(json) } = about;
       try {
         const response = await fetch(`${options.url}${path}`, {
           method,
-          headers: {
-            ...options.headers,
-            ...(json === undefined ? {} : { "content-type": "application/json" }),
-            ...headers,
-          },
-          ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+          headers: toHeaders(about),
           ...(body === undefined ? {} : { body }),
           signal: options.signal(),
         });
@@ -65,6 +77,23 @@ export function makeClient(options: {
         return { status: response.status, text };
       } catch {
         return { status: 0, text: "" }; // cut by the end of the attack, or by the product
+      }
+    },
+    async readSlowly(path, bytesPerSecond, { method = "GET", ...about } = {}) {
+      const { json, body = json === undefined ? undefined : JSON.stringify(json) } = about;
+      const signal = options.signal();
+      try {
+        const sent = request(`${options.url}${path}`, { method, agent: false, headers: toHeaders(about), signal });
+        sent.end(body);
+        const [response] = (await once(sent, "response")) as [IncomingMessage];
+        if (bytesPerSecond === 0) await once(response, "close", { signal });
+        for await (const part of response as AsyncIterable<Buffer>) {
+          options.onAnswer(part.length);
+          await delay((1_000 * part.length) / bytesPerSecond, undefined, { signal });
+        }
+        return { status: response.statusCode ?? 0, text: "" };
+      } catch {
+        return { status: 0, text: "" }; // as above
       }
     },
   };
@@ -113,4 +142,20 @@ export function idOf({ status, text }: ApiResponse, field: string): string {
   const id: unknown = status < 300 ? Reflect.get(JSON.parse(text), field) : undefined;
   if (typeof id !== "string") throw new Error(`an attack could not be prepared: ${status} ${text.slice(0, 300)}`);
   return id;
+}
+
+/** How long an attack waits for what it needs, and the pause between two looks at it, in ms. */
+const PREPARED_TIMEOUT_MS = 240_000;
+const LOOK_EVERY_MS = 500;
+
+/** Waits until what is read has `text` in it. @throws Error when it has not in time. */
+export async function reaches(client: Client, path: string, text: string): Promise<void> {
+  const endsAt = Date.now() + PREPARED_TIMEOUT_MS;
+  for (;;) {
+    const read = await client.call("GET", path);
+    if (read.text.includes(text)) return;
+    if (Date.now() > endsAt)
+      throw new Error(`an attack could not be prepared: ${read.status} ${read.text.slice(0, 300)}`);
+    await delay(LOOK_EVERY_MS);
+  }
 }

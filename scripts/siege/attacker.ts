@@ -4,9 +4,10 @@ import { setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import { allAttacks } from "./all-attacks.ts";
 import { type Field, makeClient } from "./attack.ts";
+import { openOutside } from "./outside.ts";
 
-/** The arguments of the attacker's process: which attack, and where. */
-type Order = Pick<Field, "url" | "memberKey"> & { name: string; widgetKey: string; attackMs: number };
+/** What the attacker's process is told: which attack, and where. */
+type Order = Pick<Field, "url" | "memberKey"> & { name: string; ownerKey: string; widgetKey: string; attackMs: number };
 
 /** The lowest priority, for where there is no `chrt`. */
 const NICENESS = 19;
@@ -14,20 +15,29 @@ const CHRT_TIMEOUT_MS = 5_000;
 
 /** An attacker in a process of its own: making hostile bodies would hold up the victim's calls in this one. */
 export type Attacker = {
+  /** Its tenant's own servers: see Outside. */
+  origin: string;
+  /** Makes what an attack needs. @throws Error when that cannot be made. */
+  prepare(order: Order): Promise<void>;
   /** Attacks for the time of the order. Returns the bytes of all responses. */
   run(): Promise<number>;
+  end(): void;
 };
 
-/** Starts the attacker's process, and makes what its attack needs. @throws Error when that cannot be made. */
-export async function startAttacker(order: Order): Promise<Attacker> {
+/** Starts the attacker's process, before the platform: that must know where the tenant's own servers are. */
+export async function startAttacker(): Promise<Attacker> {
   const child = fork(fileURLToPath(import.meta.url), ["--attack"], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
-  child.send(order);
-  await nextMessage(child);
   return {
+    origin: String(await nextMessage(child)),
+    async prepare(order) {
+      child.send(order);
+      await nextMessage(child);
+    },
     async run() {
       child.send("run");
       return Number(await nextMessage(child));
     },
+    end: () => void child.kill(),
   };
 }
 
@@ -53,7 +63,9 @@ function runWhenIdle(): void {
 
 async function attack(): Promise<void> {
   runWhenIdle();
-  const [{ name, url, memberKey, widgetKey, attackMs }] = (await once(process, "message")) as [Order];
+  const outside = await openOutside();
+  process.send?.(outside.origin);
+  const [{ name, url, memberKey, ownerKey, widgetKey, attackMs }] = (await once(process, "message")) as [Order];
   const over = new AbortController();
   let answeredBytes = 0;
   const client = (headers: Record<string, string>) =>
@@ -69,6 +81,8 @@ async function attack(): Promise<void> {
     url,
     memberKey,
     member: client({ authorization: `Bearer ${memberKey}` }),
+    owner: client({ authorization: `Bearer ${ownerKey}` }),
+    outside,
     visitor: client({ authorization: `Bearer ${widgetKey}` }),
     anonymous: client({}),
     signal: over.signal,

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { withDisposables } from "../../src/disposables.ts";
 import { allAttacks } from "./all-attacks.ts";
 import type { Attack } from "./attack.ts";
-import { startAttacker } from "./attacker.ts";
+import { type Attacker, startAttacker } from "./attacker.ts";
 import { breachesOf, heading, type Outcome, toLine } from "./report.ts";
+import { openReports, type Reports } from "./reports.ts";
 import { openStack, type Stack } from "./stack.ts";
 import { type Experience, live } from "./victim.ts";
 import { watchMemory } from "./watch-memory.ts";
@@ -46,7 +47,13 @@ export async function runSiege({ attacks, say, ...options }: SiegeOptions): Prom
     const folder = join(options.folder, attack.name);
     const outcome = await withDisposables(async (disposables) => {
       try {
-        return await measure(await openStack({ ...options, folder }, disposables), attack, options);
+        const attacker = await startAttacker();
+        disposables.add(async () => attacker.end());
+        const reports = await openReports();
+        disposables.add(async () => reports.close());
+        const outsides = [attacker.origin, reports.origin];
+        const stack = await openStack({ ...options, folder, outsides }, disposables);
+        return await measure({ ...stack, attacker, reports }, attack, options);
       } finally {
         await disposables.close();
       }
@@ -61,13 +68,13 @@ export async function runSiege({ attacks, say, ...options }: SiegeOptions): Prom
 }
 
 async function measure(
-  { fleet, url, keys, victims }: Stack,
+  { fleet, url, keys, victims, attacker, reports }: Stack & { attacker: Attacker; reports: Reports },
   attack: Attack,
   { attackMs, seed }: Pick<SiegeOptions, "attackMs" | "seed">,
 ): Promise<Outcome> {
-  const liveFor = (forMs: number) => live({ url, victims, seed, signal: AbortSignal.timeout(forMs) });
-  const { member: memberKey, widget: widgetKey } = keys;
-  const attacker = await startAttacker({ name: attack.name, url, memberKey, widgetKey, attackMs });
+  const liveFor = (forMs: number) => live({ url, victims, seed, reports, signal: AbortSignal.timeout(forMs) });
+  const { member: memberKey, owner: ownerKey, widget: widgetKey } = keys;
+  await attacker.prepare({ name: attack.name, url, memberKey, ownerKey, widgetKey, attackMs });
   await liveFor(WARM_UP_MS);
   const idle = await liveFor(IDLE_MS);
   const memory = watchMemory();

@@ -12,7 +12,7 @@ import { CACHE_BYTES_PER_TENANT, type Client, DESCRIPTORS, idOf, makeClient } fr
 /** A platform as processes of its own, with the keys of victims, of a page of the first one's, and of an attacker. */
 export type Stack = { fleet: Fleet; url: string; keys: Keys; victims: Victim[] };
 export type Victim = { apiKey: string; workflowId: string };
-export type Keys = { victims: string[]; widget: string; member: string };
+export type Keys = { victims: string[]; widget: string; member: string; owner: string };
 
 /** Several, so that there are enough calls for a percentile although each stays below its rate limit. */
 const VICTIMS = ["acme", "birch", "cedar"];
@@ -21,9 +21,12 @@ const VICTIMS = ["acme", "birch", "cedar"];
 const EARLIER_DOCUMENTS = 15;
 const EARLIER_CHARACTERS = 150_000;
 
-/** Starts one API and some workers on an embedded store and a Redis of their own; data and logs go into `folder`. */
+/**
+ * Starts one API and some workers on an embedded store and a Redis of their own; data and logs go into `folder`. They may call
+ * the origins of `outsides`.
+ */
 export async function openStack(
-  options: { folder: string; workers: number },
+  options: { folder: string; workers: number; outsides: readonly string[] },
   disposables: Disposables,
 ): Promise<Stack> {
   const dataDir = join(options.folder, "data");
@@ -37,6 +40,7 @@ export async function openStack(
     MONGODB_URL: services.mongoUrl ?? "",
     REDIS_URL: services.redisUrl ?? "",
     PORT: "0",
+    FETCH_ALLOW_ORIGINS: options.outsides.join(","),
     CACHE_BYTES_PER_TENANT: `${CACHE_BYTES_PER_TENANT}`,
     LOG_LEVEL: "warn",
     SHUTDOWN_GRACE_MS: "2000",
@@ -75,8 +79,9 @@ async function makeKeys(env: Record<string, string>): Promise<Keys> {
     }
     const [acme, evil] = [await tenancy.ensureTenant("acme"), await tenancy.ensureTenant("evil")];
     const member = await tenancy.createKey({ tenantId: evil, role: "member", subject: "mallory" });
+    const owner = await tenancy.createKey({ tenantId: evil, role: "owner", subject: "eve" });
     const widget = await tenancy.widgetKeys.create({ tenantId: acme, createdBy: "ana" });
-    return { victims, member: member.key, widget: widget.key };
+    return { victims, member: member.key, owner: owner.key, widget: widget.key };
   } finally {
     await platform.close();
   }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
 import { toForm } from "./attack.ts";
+import type { Reports } from "./reports.ts";
 import type { Victim } from "./stack.ts";
 
 /** Longest wait for one answer of the victim's, in ms. */
@@ -25,6 +26,8 @@ type Ask = {
   form?: Form;
   /** On a connection of its own, as a program that makes one call has it. */
   isAlone?: true;
+  /** Its end must be reported to the victim's receiver, too. */
+  isReported?: true;
 };
 
 /** Size of the victims' files, in bytes: large enough to need a place among the large bodies. */
@@ -40,12 +43,14 @@ function toUpload(): Promise<Form> {
 function asksOf(workflowId: string, upload: Form): readonly Ask[] {
   const chat = { messages: [{ role: "user", content: "What does a lease protect a job from?" }] };
   const page = "The pump is bled at its highest valve, after the filter was changed. ".repeat(20);
+  const run = { isJob: true, method: "POST", path: `/workflows/${workflowId}/execute`, body: { input: { n: 1 } } };
   return [
     { share: 12, isJob: false, method: "POST", path: "/ai/chat", body: chat },
     { share: 6, isJob: false, method: "POST", path: "/rag/query", body: { query: "How is the pump bled?", topK: 3 } },
     { share: 3, isJob: false, method: "GET", path: "/jobs?limit=20", isAlone: true },
     { share: 3, isJob: true, method: "POST", path: "/rag/ingest", body: { content: page, title: "Pump" } },
-    { share: 6, isJob: true, method: "POST", path: `/workflows/${workflowId}/execute`, body: { input: { n: 1 } } },
+    { share: 5, ...run },
+    { share: 1, ...run, isReported: true },
     { share: 1, isJob: false, method: "POST", path: "/v1/files", form: upload },
   ];
 }
@@ -55,9 +60,10 @@ export async function live(options: {
   url: string;
   victims: readonly Victim[];
   seed: number;
+  reports: Reports;
   signal: AbortSignal;
 }): Promise<Experience> {
-  const { url, victims, signal } = options;
+  const { url, victims, reports, signal } = options;
   const experience: Experience = { calls: [], jobs: [], errors: [] };
   const random = seededRandom(options.seed);
   const underWay: Promise<void>[] = [];
@@ -70,7 +76,7 @@ export async function live(options: {
   while (!signal.aborted) {
     for (const { apiKey, lot } of lots) {
       const ask = lot[Math.floor(random() * lot.length)];
-      if (ask) underWay.push(askOnce({ url, apiKey }, ask, experience));
+      if (ask) underWay.push(askOnce({ url, apiKey, reports }, ask, experience));
       await delay(1_000 / CALLS_A_SECOND / victims.length);
     }
   }
@@ -79,10 +85,12 @@ export async function live(options: {
 }
 
 async function askOnce(
-  { url, apiKey }: { url: string; apiKey: string },
-  { method, path, body, form, isJob, isAlone }: Ask,
+  { url, apiKey, reports }: { url: string; apiKey: string; reports: Reports },
+  { method, path, body, form, isJob, isAlone, isReported }: Ask,
   experience: Experience,
 ): Promise<void> {
+  const report = isReported && reports.next();
+  const callback = report ? { callback: { url: report.url } } : {};
   const startedAt = performance.now();
   const problem = await fetch(`${url}${path}`, {
     method,
@@ -93,7 +101,7 @@ async function askOnce(
       ...(isJob ? { prefer: "wait=60" } : {}),
       ...(isAlone ? { connection: "close" } : {}),
     },
-    ...(body ? { body: JSON.stringify(body) } : {}),
+    ...(body ? { body: JSON.stringify({ ...body, ...callback }) } : {}),
     ...(form ? { body: form.body } : {}),
     signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   }).then(
@@ -106,4 +114,6 @@ async function askOnce(
   );
   (isJob ? experience.jobs : experience.calls).push(performance.now() - startedAt);
   if (problem !== undefined) experience.errors.push(`${method} ${path}: ${problem}`);
+  else if (report && !(await report.comes()))
+    experience.errors.push(`${method} ${path}: its end was not reported in time`);
 }

@@ -1,0 +1,146 @@
+import { type Attack, type Client, type Field, flood, idOf, reaches, toForm } from "../attack.ts";
+import { addOwnModel, endlessStream, speaking } from "../own-model.ts";
+
+/** As many as one key has at once, less some. */
+const READERS = 95;
+/** Just above what is cut, in bytes a second. */
+const SLOW = 50_000;
+const LINE = "The pump is bled at its highest valve, after the filter was changed, and never before the season.\n";
+
+/** Reads what `prepare` has made in many lanes, at a pace. `prepare` returns the paths to read. */
+function readers(
+  name: string,
+  about: string,
+  attack: { prepare(field: Field): Promise<readonly string[]>; lanes?: number; bytesPerSecond?: number },
+): Attack {
+  const { lanes = READERS, bytesPerSecond = SLOW } = attack;
+  let paths: readonly string[] = [];
+  return {
+    name,
+    about,
+    async prepare(field) {
+      paths = await attack.prepare(field);
+    },
+    run: ({ member, signal }) =>
+      flood(signal, lanes, (turn) => member.readSlowly(paths[turn % paths.length] ?? "", bytesPerSecond)),
+  };
+}
+
+/** Puts a file of so many bytes into the store, and returns its id. */
+async function keepFile(member: Client, bytes: number): Promise<string> {
+  const file = { bytes: LINE.repeat(bytes / LINE.length), type: "text/plain", name: "large.txt" };
+  const form = await toForm(file, { purpose: "user_data" });
+  const made = await member.call("POST", "/v1/files", { body: form.body, headers: { "content-type": form.type } });
+  return idOf(made, "id");
+}
+
+/** A batch of 64 messages whose results are 640 kB each: the offline model fills a tool's fields with the question. */
+async function makeLargeBatch(member: Client): Promise<string> {
+  const names = Array.from({ length: 64 }, (_, n) => `field${n}`);
+  const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+  const params = {
+    model: "meta-llm",
+    max_tokens: 4_096,
+    messages: [{ role: "user", content: "word ".repeat(2_000) }],
+    tools: [{ name: "keep", input_schema: { type: "object", properties, required: names } }],
+    tool_choice: { type: "tool", name: "keep" },
+  };
+  const requests = Array.from({ length: 64 }, (_, n) => ({ custom_id: `n${n}`, params }));
+  const path = "/v1/messages/batches";
+  const id = idOf(await member.call("POST", path, { json: { requests } }), "id");
+  await reaches(member, `${path}/${id}`, '"processing_status":"ended"');
+  return `${path}/${id}/results`;
+}
+
+/** A response whose text has so many bytes, kept with its events. */
+async function makeResponse(field: Field, bytes: number): Promise<string> {
+  const model = await addOwnModel(
+    field,
+    speaking(() => ({ text: "x".repeat(bytes) })),
+  );
+  const json = { model, input: "Tell a long story.", background: true, stream: true };
+  const { text } = await field.member.call("POST", "/v1/responses", { json });
+  const id = /"id":"(resp[^"]+)"/.exec(text)?.[1] ?? "";
+  await reaches(field.member, `/v1/responses/${id}`, '"status":"completed"');
+  return `/v1/responses/${id}`;
+}
+
+/** Attacks by callers who read slowly, or not at all, what they asked for. */
+export const readerAttacks: readonly Attack[] = [
+  readers("slow-files", `${READERS} readers of 50 kB a second of a file of 50 MB`, {
+    prepare: async ({ member }) => [`/v1/files/${await keepFile(member, 50_000_000)}/content`],
+  }),
+  readers("slow-results", `${READERS} readers of 50 kB a second of a batch's results of 40 MB`, {
+    prepare: async ({ member }) => [await makeLargeBatch(member)],
+  }),
+  readers("slow-store-files", `${READERS} readers of 50 kB a second of a vector store's file of 4 MB`, {
+    async prepare({ member }) {
+      const fileId = await keepFile(member, 4_000_000);
+      const store = idOf(await member.call("POST", "/v1/vector_stores", { json: { name: "pumps" } }), "id");
+      const path = `/v1/vector_stores/${store}/files`;
+      await member.call("POST", path, { json: { file_id: fileId } });
+      await reaches(member, `${path}/${fileId}`, '"status":"completed"');
+      return [`${path}/${fileId}/content`];
+    },
+  }),
+  readers("slow-responses", `${READERS} readers of 50 kB a second of a stored response of 3.9 MB`, {
+    prepare: async (field) => [await makeResponse(field, 3_900_000)],
+  }),
+  readers("large-responses", "a stored response of 3.9 MB, read eight times at once, again and again", {
+    prepare: async (field) => [await makeResponse(field, 3_900_000)],
+    lanes: 8,
+    bytesPerSecond: 1e9,
+  }),
+  readers("replayed-events", "60 readers of a response's events of 7.5 MB", {
+    prepare: async (field) => [`${await makeResponse(field, 1_500_000)}?stream=true`],
+    lanes: 60,
+    bytesPerSecond: 1e9,
+  }),
+  {
+    name: "unread-answers",
+    about: "embeddings of 16 MB and lists that nobody reads",
+    run: ({ member, signal }) =>
+      flood(signal, READERS, (turn) => {
+        if (turn % 4 === 0) return member.readSlowly("/openapi.json", 0);
+        const json = { input: Array.from({ length: 2_048 }, (_, n) => `pump ${n}`), dimensions: 512 };
+        return member.readSlowly("/ai/embeddings", 0, { method: "POST", json });
+      }),
+  },
+  {
+    name: "unread-streams",
+    about: "chats of a model that never stops, whose stream nobody reads",
+    async run(field) {
+      const model = await addOwnModel(field, endlessStream("word ".repeat(200)));
+      const json = { model, messages: [{ role: "user", content: "Tell a story." }], stream: true };
+      const follow = () => field.member.readSlowly("/v1/chat/completions", 0, { method: "POST", json });
+      await flood(field.signal, READERS, follow);
+    },
+  },
+  {
+    name: "repeated-answers",
+    about: "an answer of 8 MB that is kept for repeats, repeated and read slowly in as many lanes as one key has",
+    async prepare({ member }) {
+      await member.call("POST", "/ai/embeddings", repeated);
+    },
+    run: ({ member, signal }) =>
+      flood(signal, READERS, () => member.readSlowly("/ai/embeddings", SLOW, { method: "POST", ...repeated })),
+  },
+  {
+    name: "large-runs",
+    about: "a run with an input of 3.9 MB, read again and again in 32 lanes",
+    run: async ({ member, signal }) => {
+      const made = await member.call("POST", "/workflows", {
+        json: { name: "one", steps: [{ type: "rag_query", query: "x" }] },
+      });
+      const path = `/workflows/${idOf(made, "workflowId")}`;
+      const json = { input: { text: "word ".repeat(780_000) } };
+      const run = idOf(await member.call("POST", `${path}/execute`, { json }), "runId");
+      await flood(signal, 32, () => member.call("GET", `${path}/runs/${run}`));
+    },
+  },
+];
+
+const repeated = {
+  json: { input: Array.from({ length: 900 }, (_, n) => `pump ${n}`), dimensions: 512 },
+  headers: { "idempotency-key": "repeated" },
+};

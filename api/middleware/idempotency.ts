@@ -5,6 +5,7 @@ import {
   BYTES_BESIDE_TEXT,
   type Claim,
   type IdempotencyDocument,
+  type IdempotencyHead,
   type IdempotencyStore,
   type StoredReply,
 } from "../../src/store/idempotency-store.ts";
@@ -20,6 +21,8 @@ const LEASE_MS = 15_000;
 const RENEW_MS = 5_000;
 /** Larger responses are not kept, in bytes; a document of the store has a limit of 16 MiB. */
 const MAX_KEPT_BYTES = 8 << 20;
+/** Kept responses above this are read in turn, with memory for them set aside, in bytes. */
+const LARGE_BYTES = 256 << 10;
 const MAX_CLAIM_ATTEMPTS = 5;
 const sane = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;
 
@@ -39,7 +42,7 @@ export type IdempotentCall = {
  * first response, byte for byte, with `idempotent-replayed: true`, and `ignore` names what the first one ignored. Successes,
  * and the errors 404, 409 and 422, are kept; other errors and streams free the key.
  * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs,
- * `quota_exceeded` where the tenant's responses leave no room for another one.
+ * `quota_exceeded` where the tenant's responses leave no room for another one; what `reserve` and `inTurn` of the input throw.
  */
 export async function respondIdempotently(
   { store, quotas }: IdempotencyDeps,
@@ -52,7 +55,7 @@ export async function respondIdempotently(
   }
   const record = makeRecord(input, key);
   const noteBytes = await takeRoom({ store, quotas }, record);
-  const claimed = await claim(store.idempotency, record);
+  const claimed = await claim(store.idempotency, record, input);
   if ("reply" in claimed) return toReplay(claimed.reply, input);
   const renewing = setInterval(() => {
     // The next renewal makes up for one that fails; if all fail the lease expires, as it must.
@@ -115,7 +118,11 @@ async function runClaimed(
 type Claimed = Claim & { jobId: string; isTakenOver: boolean };
 
 /** Takes the key for this call, or finds the response to the first one. */
-async function claim(store: IdempotencyStore, record: IdempotencyDocument): Promise<Claimed | { reply: StoredReply }> {
+async function claim(
+  store: IdempotencyStore,
+  record: IdempotencyDocument,
+  input: HandlerInput,
+): Promise<Claimed | { reply: StoredReply }> {
   for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt += 1) {
     if (await store.insert(record)) return { ...record, isTakenOver: false };
     const existing = await store.find(record.tenantId, record._id);
@@ -128,8 +135,9 @@ async function claim(store: IdempotencyStore, record: IdempotencyDocument): Prom
     if (existing.fingerprint !== record.fingerprint) {
       throw new AppError("idempotency_key_reused", "This idempotency key was used for another request.");
     }
-    const { isDone, reply, jobId } = existing;
+    const { isDone, jobId } = existing;
     if (!isDone && existing.leaseUntil > now) break;
+    const reply = await readReply(store, existing, input);
     if (reply) return { reply }; // without `isDone` its process died after the work was accepted
     if (isDone)
       throw new AppError("idempotency_key_reused", "The first response held a secret, which is shown only once.");
@@ -139,6 +147,17 @@ async function claim(store: IdempotencyStore, record: IdempotencyDocument): Prom
   throw new AppError("idempotency_in_progress", "The first request with this idempotency key is still running.", {
     retryable: true,
   });
+}
+
+async function readReply(
+  store: IdempotencyStore,
+  { tenantId, _id, bytes = 0 }: IdempotencyHead,
+  { reserve, inTurn }: HandlerInput,
+): Promise<StoredReply | undefined> {
+  const read = () => store.reply(tenantId, _id);
+  if (bytes <= LARGE_BYTES) return read();
+  reserve(bytes);
+  return inTurn(read);
 }
 
 function makeRecord(input: HandlerInput, key: string): IdempotencyDocument {

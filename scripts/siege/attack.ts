@@ -50,6 +50,26 @@ export type Attack = {
   run(field: Field): Promise<void>;
 };
 
+/** An attack with what its preparation has made. */
+export function prepared<T>({
+  prepare,
+  run,
+  ...attack
+}: Omit<Attack, "prepare" | "run"> & {
+  prepare(field: Field): Promise<T>;
+  run(field: Field, made: T): Promise<void>;
+}): Attack {
+  let made: Promise<T> | undefined;
+  return {
+    ...attack,
+    async prepare(field) {
+      made = prepare(field);
+      await made;
+    },
+    run: async (field) => run(field, await (made ?? prepare(field))),
+  };
+}
+
 /** A client that adds up the bytes of its answers. */
 export function makeClient(options: {
   url: string;
@@ -139,7 +159,7 @@ export async function toForm(
 
 /** The id in a JSON answer. @throws Error when the product refused to make what the attack needs. */
 export function idOf({ status, text }: ApiResponse, field: string): string {
-  const id: unknown = status < 300 ? Reflect.get(JSON.parse(text), field) : undefined;
+  const id: unknown = status >= 200 && status < 300 ? Reflect.get(JSON.parse(text), field) : undefined;
   if (typeof id !== "string") throw new Error(`an attack could not be prepared: ${status} ${text.slice(0, 300)}`);
   return id;
 }

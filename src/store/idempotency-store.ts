@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
-import { defineCollection, type TenantDocument } from "./collection.ts";
-import { makeRecords } from "./records.ts";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { projectionOf } from "./page.ts";
 import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent } from "./writes.ts";
 
@@ -26,8 +26,15 @@ export type IdempotencyDocument = TenantDocument & {
   jobId: string;
   /** The final answer when done; before, what to answer should the process die (accepted work continues). */
   reply?: StoredReply;
+  /** Bytes of the text of `reply`; absent in records of earlier releases. */
+  bytes?: number;
   expiresAt: Date;
 };
+
+/** A record without its answer, which may be large. */
+export type IdempotencyHead = Omit<IdempotencyDocument, "reply">;
+
+const headFields = ["tenantId", "fingerprint", "token", "leaseUntil", "isDone", "jobId", "bytes", "expiresAt"] as const;
 
 export const idempotencyCollection = defineCollection<IdempotencyDocument>({
   name: "idempotency",
@@ -48,7 +55,17 @@ export function makeIdempotencyStore(db: Db) {
   return {
     /** Adds the record of a call that begins; false when its id is taken. */
     insert: (record: IdempotencyDocument) => insertIfAbsent(records, record),
-    find: makeRecords(records).get,
+    /** The record of a call without its answer; null when it is not there. */
+    find: (tenantId: string, id: string) =>
+      records.findOne<IdempotencyHead>(ofTenant(tenantId, { _id: id }), { projection: projectionOf(headFields) }),
+    /** What a call was answered; undefined where that is not kept. */
+    async reply(tenantId: string, id: string): Promise<StoredReply | undefined> {
+      const projection = projectionOf(["reply"]);
+      const record = await records.findOne<Pick<IdempotencyDocument, "reply">>(ofTenant(tenantId, { _id: id }), {
+        projection,
+      });
+      return record?.reply;
+    },
     /** Puts `record` in the place of the one that `token` held; false when another process was first. */
     async takeOver(record: IdempotencyDocument, token: string): Promise<boolean> {
       const { modifiedCount } = await records.replaceOne({ _id: record._id, token }, record);
@@ -64,10 +81,12 @@ export function makeIdempotencyStore(db: Db) {
      */
     async keep(claim: Claim, reply: StoredReply | undefined, isDone: boolean): Promise<void> {
       const { tenantId, expiresAt } = claim;
-      const bytes = BYTES_BESIDE_TEXT + Buffer.byteLength(reply?.body ?? "");
-      const counted = isDone ? use.add({ tenantId, kind: "responses", bytes, expiresAt }) : undefined;
+      const bytes = Buffer.byteLength(reply?.body ?? "");
+      const counted = isDone
+        ? use.add({ tenantId, kind: "responses", bytes: BYTES_BESIDE_TEXT + bytes, expiresAt })
+        : undefined;
       await Promise.all([
-        records.updateOne(running(claim), { $set: { isDone, ...(reply ? { reply } : {}) } }),
+        records.updateOne(running(claim), { $set: { isDone, ...(reply ? { reply, bytes } : {}) } }),
         counted,
       ]);
     },

@@ -27,8 +27,10 @@ describe("the records of idempotent calls", () => {
     const [other, own] = records;
     if (!other || !own) return expect.fail("there are two");
     const find = (id: string) => idempotency.find(tenantId, id);
-    const expectUnchanged = async (record: IdempotencyDocument) => {
-      expect(await find(record._id)).to.deep.equal(record);
+    const expectUnchanged = async ({ reply, ...head }: IdempotencyDocument) => {
+      const bytes = reply?.body == null ? {} : { bytes: Buffer.byteLength(reply.body) };
+      expect(await find(head._id)).to.deep.equal({ ...head, ...bytes });
+      expect(await idempotency.reply(tenantId, head._id)).to.deep.equal(reply);
     };
     return { idempotency, own, other, find, expectUnchanged, foreign: { ...own, token: "a former holder's" } };
   };

@@ -215,7 +215,7 @@ describe("Idempotency-Key after a crash", () => {
       const id = recordIdOf(tenantId, "owner", key);
       const record = await idempotency.find(tenantId, id);
       if (!record) throw new Error("there is no record");
-      const { reply: _reply, ...unanswered } = record;
+      const { bytes: _bytes, ...unanswered } = record;
       const leaseUntil = new Date(Date.now() - 1);
       expect(await idempotency.takeOver({ ...unanswered, isDone: false, leaseUntil }, record.token)).to.equal(true);
     };

@@ -1,5 +1,5 @@
 import { makeDeck, makeWorkbook, shape } from "../../../test/support/office-files.ts";
-import { type Attack, type Field, flood, idOf, ingestFile, toForm } from "../attack.ts";
+import { type Attack, type Field, flood, idOf, ingestFile, prepared, toForm } from "../attack.ts";
 import { addOwnModel, speaking } from "../own-model.ts";
 
 const SCHEMA_LEVELS = 5;
@@ -49,6 +49,7 @@ const makeShortLines = () => [
   }).join("\n"),
 ];
 
+const binary = "application/octet-stream";
 /** Documents of Office that are small, and have 150 MB once they are unpacked. */
 const inflatingOffice = [
   {
@@ -81,48 +82,61 @@ export const multiplyingAttacks: readonly Attack[] = [
     },
   },
   {
-    name: "agent-trees",
-    about: "runs of agents that ask for 16 further runs in each answer, three levels deep",
-    async run(field) {
-      const path = `/agents/${await makeTree(field)}/run`;
-      const headers = { prefer: "respond-async" };
-      await flood(field.signal, 16, () => field.member.call("POST", path, { json: { input: "Go." }, headers }));
+    name: "filled-arguments",
+    about: "a chat of 2 MB and a tool with 400 fields, each of which the built-in model fills with the chat",
+    run: ({ member, signal }) => {
+      const names = Array.from({ length: 400 }, (_, n) => `field${n}`);
+      const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+      const json = {
+        model: "meta-llm",
+        messages: [{ role: "user", content: "word ".repeat(400_000) }],
+        tools: [{ type: "function", function: { name: "keep", parameters: { properties, required: names } } }],
+        tool_choice: { type: "function", function: { name: "keep" } },
+      };
+      return flood(signal, 4, () => member.call("POST", "/v1/chat/completions", { json }));
     },
   },
-  {
+  prepared({
+    name: "agent-trees",
+    about: "runs of agents that ask for 16 further runs in each answer, three levels deep",
+    prepare: makeTree,
+    run: ({ member, signal }, agentId) => {
+      const about = { json: { input: "Go." }, headers: { prefer: "respond-async" } };
+      return flood(signal, 16, () => member.call("POST", `/agents/${agentId}/run`, about));
+    },
+  }),
+  prepared({
     name: "short-lines",
     about: "batches of files of 8 and 25 million lines of nothing, and of 50,000 short ones",
-    async run({ member, signal }) {
+    async prepare({ member }) {
       const ids: string[] = [];
       for (const bytes of makeShortLines()) {
         const form = await toForm({ bytes, type: "application/jsonl", name: "lines.jsonl" }, { purpose: "batch" });
         const headers = { "content-type": form.type };
         ids.push(idOf(await member.call("POST", "/v1/files", { body: form.body, headers }), "id"));
       }
-      await flood(signal, 4, (turn) => {
-        const json = {
-          input_file_id: ids[turn % ids.length],
-          endpoint: "/v1/chat/completions",
-          completion_window: "24h",
-        };
-        return member.call("POST", "/v1/batches", { json });
-      });
+      return ids;
     },
-  },
-  {
+    run: ({ member, signal }, ids) =>
+      flood(signal, 4, (turn) => {
+        const file = { input_file_id: ids[turn % ids.length] };
+        const json = { ...file, endpoint: "/v1/chat/completions", completion_window: "24h" };
+        return member.call("POST", "/v1/batches", { json });
+      }),
+  }),
+  prepared({
     name: "inflating-office",
     about: "workbooks and slides that inflate to 150 MB, three at a time",
-    async run({ member, signal }) {
-      const type = "application/octet-stream";
-      const forms = await Promise.all(
-        inflatingOffice.map(({ make, name }) => toForm({ bytes: new Uint8Array(make()), type, name })),
-      );
-      await flood(signal, 3, async (turn) => {
+    prepare: () =>
+      Promise.all(
+        inflatingOffice.map(({ make, name }) => toForm({ bytes: new Uint8Array(make()), type: binary, name })),
+      ),
+    run: ({ member, signal }, forms) =>
+      flood(signal, 3, async (turn) => {
         const form = forms[turn % forms.length];
         return form ? ingestFile(member, form) : { status: 0, text: "" };
-      });
-    },
-  },
+      }),
+  }),
   {
     name: "published-tools",
     about: "lists of 99 published tools with schemas of 31 kB, in 8 lanes",

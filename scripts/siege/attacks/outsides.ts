@@ -1,5 +1,5 @@
 import type { RequestListener } from "node:http";
-import { type Attack, flood, idOf } from "../attack.ts";
+import { type Attack, flood, idOf, prepared } from "../attack.ts";
 import { bodyOf } from "../outside.ts";
 import { addOwnModel, endlessStream, sendJson, speaking } from "../own-model.ts";
 
@@ -55,31 +55,32 @@ export const outsideAttacks: readonly Attack[] = [
       );
     },
   },
-  {
+  prepared({
     name: "large-model-answers",
     about: "answers of 15 MB by a custom provider, 90 at once",
-    async run(field) {
-      const model = await addOwnModel(
+    prepare(field) {
+      const text = "x".repeat(15_000_000);
+      return addOwnModel(
         field,
-        speaking(() => ({ text: "x".repeat(15_000_000) })),
+        speaking(() => ({ text })),
       );
-      await flood(field.signal, 90, () => field.member.call("POST", "/ai/chat", { json: chat(model) }));
     },
-  },
-  {
+    run: ({ member, signal }, model) => flood(signal, 90, () => member.call("POST", "/ai/chat", { json: chat(model) })),
+  }),
+  prepared({
     name: "endless-deltas",
     about: "90 streams of a custom provider that sends one letter after the other, as fast as it is read",
-    async run(field) {
-      const model = await addOwnModel(field, endlessStream("a"));
+    prepare: (field) => addOwnModel(field, endlessStream("a")),
+    async run(field, model) {
       const json = { ...chat(model), stream: true };
       await flood(field.signal, 90, () => field.member.readSlowly("/ai/chat", 1e9, { method: "POST", json }));
     },
-  },
-  {
+  }),
+  prepared({
     name: "large-tool-lists",
     about: "agents with a server of tools whose lists have 3.8 MB a page, and take two seconds each",
-    async run(field) {
-      const { member, outside, signal } = field;
+    async prepare(field) {
+      const { member, outside } = field;
       const listTools = makeToolServer();
       const say = speaking(() => ({ text: "Done." }));
       const model = await addOwnModel(field, (request, response) =>
@@ -91,8 +92,9 @@ export const outsideAttacks: readonly Attack[] = [
         config: { url: `${outside.origin}/mcp/${n}` },
       }));
       const json = { name: "collector", model, systemPrompt: "Go.", tools };
-      const path = `/agents/${idOf(await member.call("POST", "/agents", { json }), "agentId")}/run`;
-      await flood(signal, 16, () => member.call("POST", path, { json: { input: "Go." }, headers: later }));
+      return `/agents/${idOf(await member.call("POST", "/agents", { json }), "agentId")}/run`;
     },
-  },
+    run: ({ member, signal }, path) =>
+      flood(signal, 16, () => member.call("POST", path, { json: { input: "Go." }, headers: later })),
+  }),
 ];

@@ -1,4 +1,4 @@
-import { type Attack, type Client, type Field, flood, idOf, reaches, toForm } from "../attack.ts";
+import { type Attack, type Client, type Field, flood, idOf, prepared, reaches, toForm } from "../attack.ts";
 import { addOwnModel, endlessStream, speaking } from "../own-model.ts";
 
 /** As many as one key has at once, less some. */
@@ -7,23 +7,19 @@ const READERS = 95;
 const SLOW = 50_000;
 const LINE = "The pump is bled at its highest valve, after the filter was changed, and never before the season.\n";
 
-/** Reads what `prepare` has made in many lanes, at a pace. `prepare` returns the paths to read. */
+/** Reads what `prepare` has made in many lanes, at a pace. `prepare` returns the path to read. */
 function readers(
   name: string,
   about: string,
-  attack: { prepare(field: Field): Promise<readonly string[]>; lanes?: number; bytesPerSecond?: number },
+  attack: { prepare(field: Field): Promise<string>; lanes?: number; bytesPerSecond?: number },
 ): Attack {
-  const { lanes = READERS, bytesPerSecond = SLOW } = attack;
-  let paths: readonly string[] = [];
-  return {
+  const { prepare, lanes = READERS, bytesPerSecond = SLOW } = attack;
+  return prepared({
     name,
     about,
-    async prepare(field) {
-      paths = await attack.prepare(field);
-    },
-    run: ({ member, signal }) =>
-      flood(signal, lanes, (turn) => member.readSlowly(paths[turn % paths.length] ?? "", bytesPerSecond)),
-  };
+    prepare,
+    run: ({ member, signal }, path) => flood(signal, lanes, () => member.readSlowly(path, bytesPerSecond)),
+  });
 }
 
 /** Puts a file of so many bytes into the store, and returns its id. */
@@ -68,10 +64,10 @@ async function makeResponse(field: Field, bytes: number): Promise<string> {
 /** Attacks by callers who read slowly, or not at all, what they asked for. */
 export const readerAttacks: readonly Attack[] = [
   readers("slow-files", `${READERS} readers of 50 kB a second of a file of 50 MB`, {
-    prepare: async ({ member }) => [`/v1/files/${await keepFile(member, 50_000_000)}/content`],
+    prepare: async ({ member }) => `/v1/files/${await keepFile(member, 50_000_000)}/content`,
   }),
   readers("slow-results", `${READERS} readers of 50 kB a second of a batch's results of 40 MB`, {
-    prepare: async ({ member }) => [await makeLargeBatch(member)],
+    prepare: ({ member }) => makeLargeBatch(member),
   }),
   readers("slow-store-files", `${READERS} readers of 50 kB a second of a vector store's file of 4 MB`, {
     async prepare({ member }) {
@@ -80,42 +76,42 @@ export const readerAttacks: readonly Attack[] = [
       const path = `/v1/vector_stores/${store}/files`;
       await member.call("POST", path, { json: { file_id: fileId } });
       await reaches(member, `${path}/${fileId}`, '"status":"completed"');
-      return [`${path}/${fileId}/content`];
+      return `${path}/${fileId}/content`;
     },
   }),
   readers("slow-responses", `${READERS} readers of 50 kB a second of a stored response of 3.9 MB`, {
-    prepare: async (field) => [await makeResponse(field, 3_900_000)],
+    prepare: (field) => makeResponse(field, 3_900_000),
   }),
   readers("large-responses", "a stored response of 3.9 MB, read eight times at once, again and again", {
-    prepare: async (field) => [await makeResponse(field, 3_900_000)],
+    prepare: (field) => makeResponse(field, 3_900_000),
     lanes: 8,
     bytesPerSecond: 1e9,
   }),
   readers("replayed-events", "60 readers of a response's events of 7.5 MB", {
-    prepare: async (field) => [`${await makeResponse(field, 1_500_000)}?stream=true`],
+    prepare: async (field) => `${await makeResponse(field, 1_500_000)}?stream=true`,
     lanes: 60,
     bytesPerSecond: 1e9,
   }),
   {
     name: "unread-answers",
-    about: "embeddings of 16 MB and lists that nobody reads",
+    about: "embeddings of 8 million numbers, which few bytes ask for, that nobody reads",
     run: ({ member, signal }) =>
       flood(signal, READERS, (turn) => {
         if (turn % 4 === 0) return member.readSlowly("/openapi.json", 0);
-        const json = { input: Array.from({ length: 2_048 }, (_, n) => `pump ${n}`), dimensions: 512 };
+        const json = { input: Array.from({ length: 2_048 }, (_, n) => `pump ${n}`), dimensions: 4_096 };
         return member.readSlowly("/ai/embeddings", 0, { method: "POST", json });
       }),
   },
-  {
+  prepared({
     name: "unread-streams",
     about: "chats of a model that never stops, whose stream nobody reads",
-    async run(field) {
-      const model = await addOwnModel(field, endlessStream("word ".repeat(200)));
+    prepare: (field) => addOwnModel(field, endlessStream("word ".repeat(200))),
+    async run(field, model) {
       const json = { model, messages: [{ role: "user", content: "Tell a story." }], stream: true };
       const follow = () => field.member.readSlowly("/v1/chat/completions", 0, { method: "POST", json });
       await flood(field.signal, READERS, follow);
     },
-  },
+  }),
   {
     name: "repeated-answers",
     about: "an answer of 8 MB that is kept for repeats, repeated and read slowly in as many lanes as one key has",
@@ -125,19 +121,18 @@ export const readerAttacks: readonly Attack[] = [
     run: ({ member, signal }) =>
       flood(signal, READERS, () => member.readSlowly("/ai/embeddings", SLOW, { method: "POST", ...repeated })),
   },
-  {
+  prepared({
     name: "large-runs",
     about: "a run with an input of 3.9 MB, read again and again in 32 lanes",
-    run: async ({ member, signal }) => {
-      const made = await member.call("POST", "/workflows", {
-        json: { name: "one", steps: [{ type: "rag_query", query: "x" }] },
-      });
+    async prepare({ member }) {
+      const steps = [{ type: "rag_query", query: "x" }];
+      const made = await member.call("POST", "/workflows", { json: { name: "one", steps } });
       const path = `/workflows/${idOf(made, "workflowId")}`;
       const json = { input: { text: "word ".repeat(780_000) } };
-      const run = idOf(await member.call("POST", `${path}/execute`, { json }), "runId");
-      await flood(signal, 32, () => member.call("GET", `${path}/runs/${run}`));
+      return `${path}/runs/${idOf(await member.call("POST", `${path}/execute`, { json }), "runId")}`;
     },
-  },
+    run: ({ member, signal }, path) => flood(signal, 32, () => member.call("GET", path)),
+  }),
 ];
 
 const repeated = {

@@ -18,6 +18,9 @@ const MAX_ASKED = 8_000;
 const CHARACTERS_A_TOKEN = 4;
 const TOKENS_A_CALL = 10;
 
+/** Characters that the arguments of a call are filled with: fields and a question, each of a caller's, would multiply. */
+const MAX_FILLED = 1 << 20;
+
 /** Instructions to the model are not quoted; callers mark them like this. */
 const instructions = /<instructions>[\s\S]*?<\/instructions>/g;
 
@@ -149,6 +152,12 @@ function fillArguments(tool: ToolDefinition, question: string): Record<string, u
   const numbers = (question.match(/-?\d+(?:\.\d+)?/g) ?? []).map(Number);
   const firstText = Object.keys(properties).find((name) => toRecord(properties[name]).type === "string");
   const wanted = required.length > 0 ? required : firstText ? [firstText] : [];
+  let room = MAX_FILLED;
+  const text = () => {
+    const said = cutText(question.trim(), room);
+    room -= said.length;
+    return said;
+  };
   const fill = (name: string): unknown => {
     const { type, enum: values } = toRecord(properties[name]);
     const allowed = toList(values);
@@ -156,7 +165,7 @@ function fillArguments(tool: ToolDefinition, question: string): Record<string, u
     if (type === "number" || type === "integer") return numbers.shift() ?? 0;
     if (type === "boolean") return true;
     if (type === "array") return [];
-    return type === "object" ? {} : question.trim();
+    return type === "object" ? {} : text();
   };
   return Object.fromEntries(wanted.map((name) => [name, fill(name)]));
 }

@@ -39,6 +39,33 @@ describe("POST /ai/embeddings", () => {
     expect(response.at("data[0].embedding")).to.have.length(64);
   });
 
+  it("sends many numbers vector by vector, as it sends few", async () => {
+    const input = Array.from({ length: 2_048 }, (_, n) => `job ${n}`);
+    const many = await client.post("/ai/embeddings", { input, dimensions: 200 });
+    const few = await client.post("/ai/embeddings", { input: input.slice(-1), dimensions: 200 });
+    expect(many.at("data")).to.have.length(2_048);
+    expect(many.at("data[2047]")).to.deep.equal({ ...(few.at("data[0]") as object), index: 2_047 });
+    const rest = ({ body }: typeof many) => Object.keys(body as object).sort();
+    expect(rest(many)).to.deep.equal(rest(few));
+    const input64 = { input, dimensions: 200, encoding_format: "base64" };
+    const packed = Buffer.from((await client.post("/ai/embeddings", input64)).string("data[2047].embedding"), "base64");
+    expect(packed.readFloatLE(0)).to.equal(many.at("data[2047].embedding[0]"));
+  }).timeout(30_000);
+
+  it("sets memory aside for what few bytes ask for, before a model is asked", async () => {
+    const body = JSON.stringify({ input: Array.from({ length: 2_048 }, (_, n) => `job ${n}`), dimensions: 2_048 });
+    const headers = { authorization: `Bearer ${test.keys.member}`, "content-type": "application/json" };
+    const statuses = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const response = await fetch(`${test.url}/ai/embeddings`, { method: "POST", headers, body });
+        await response.body?.cancel();
+        return response.status;
+      }),
+    );
+    expect(statuses.filter((status) => status === 200).length).to.be.within(1, 4);
+    expect(new Set(statuses)).to.deep.equal(new Set([200, 429]));
+  }).timeout(30_000);
+
   it("refuses bad input with 400 and the path of the field", async () => {
     const cases: [object, string][] = [
       [{}, "input"],

@@ -43,6 +43,33 @@ describe("Idempotency-Key", () => {
     expect(await countDocuments("t a")).to.equal(1);
   });
 
+  it("repeats of a large answer are read one at a time for a tenant while others work", async () => {
+    const { idempotency } = platform.platform.store;
+    const ask = () =>
+      member.post(
+        "/ai/embeddings",
+        { input: Array.from({ length: 400 }, (_, n) => `job ${n}`), dimensions: 512 },
+        { headers: { "idempotency-key": "large" } },
+      );
+    const first = await ask();
+    expect(first.text.length).to.be.above(256 << 10);
+    const { reply } = idempotency;
+    let running = 0;
+    let most = 0;
+    idempotency.reply = async (...asked) => {
+      running += 1;
+      most = Math.max(most, running);
+      const kept = await reply(...asked);
+      running -= 1;
+      return kept;
+    };
+    await stranger.get("/jobs");
+    const repeats = await Promise.all(Array.from({ length: 12 }, ask));
+    idempotency.reply = reply;
+    expect(most).to.equal(1);
+    expect(new Set(repeats.map(({ text }) => text))).to.deep.equal(new Set([first.text]));
+  });
+
   it("fields in another order are the same request", async () => {
     const { title, content } = document("order");
     const first = await ingest(member, "order", { title, content });

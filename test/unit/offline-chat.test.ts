@@ -315,6 +315,15 @@ describe("the offline model's tool calls", () => {
     expect(calls([question], { name: "unknown" })).to.deep.equal([]);
   });
 
+  it("fill the arguments of any number of fields with a megabyte at most", () => {
+    const required = Array.from({ length: 1_000 }, (_, n) => `field${n}`);
+    const properties = Object.fromEntries(required.map((name) => [name, { type: "string" }]));
+    const tool = { name: "keep", parameters: { properties, required } };
+    const [call] = calls([user("word ".repeat(100_000))], { name: "keep" }, [tool]);
+    expect(call?.arguments.length).to.be.below(1.1 * 2 ** 20);
+    expect(Object.keys(JSON.parse(call?.arguments ?? ""))).to.deep.equal(required);
+  });
+
   it("fill arguments by their types, and take schemas of any shape", () => {
     const fill = (parameters: Record<string, unknown>, content = "Add 2 and 40 in celsius") => {
       const [call] = calls([user(content)], "required", [{ name: "add", parameters }]);

@@ -112,15 +112,23 @@ export const readerAttacks: readonly Attack[] = [
       await flood(field.signal, READERS, follow);
     },
   }),
-  {
+  prepared({
     name: "repeated-answers",
-    about: "an answer of 8 MB that is kept for repeats, repeated and read slowly in as many lanes as one key has",
-    async prepare({ member }) {
-      await member.call("POST", "/ai/embeddings", repeated);
+    about: "a chat of 7.8 MB that is kept for repeats, repeated and read slowly in as many lanes as one key has",
+    async prepare(field) {
+      const text = "x".repeat(3_900_000);
+      const model = await addOwnModel(
+        field,
+        speaking(() => ({ text })),
+      );
+      const json = { model, messages: [{ role: "user", content: "Tell a story." }] };
+      const asked = { json, headers: { "idempotency-key": "repeated" } };
+      idOf(await field.member.call("POST", "/ai/chat", asked), "logId");
+      return asked;
     },
-    run: ({ member, signal }) =>
-      flood(signal, READERS, () => member.readSlowly("/ai/embeddings", SLOW, { method: "POST", ...repeated })),
-  },
+    run: ({ member, signal }, asked) =>
+      flood(signal, READERS, () => member.readSlowly("/ai/chat", SLOW, { method: "POST", ...asked })),
+  }),
   prepared({
     name: "large-runs",
     about: "a run with an input of 3.9 MB, read again and again in 32 lanes",
@@ -134,8 +142,3 @@ export const readerAttacks: readonly Attack[] = [
     run: ({ member, signal }, path) => flood(signal, 32, () => member.call("GET", path)),
   }),
 ];
-
-const repeated = {
-  json: { input: Array.from({ length: 900 }, (_, n) => `pump ${n}`), dimensions: 512 },
-  headers: { "idempotency-key": "repeated" },
-};

@@ -154,10 +154,12 @@ function serveRoute(
       if (rejection === undefined) connections.prove(ctx.req.socket);
       for (const one of [presence, turns]) one.begins(rootOf(caller));
     }
-    const inTurn = turns.of(rootOf(caller), ctx.state.signal);
+    const reader = { tenant: rootOf(caller), path: route.path };
+    const inTurn = turns.of(reader.tenant, ctx.state.signal);
+    const writing = { platform, budget, inTurn, wasLarge: () => turns.wasLarge(reader.tenant, reader.path) };
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
-    if ("status" in parsed) return writeReply(ctx, parsed, { platform, budget, inTurn });
+    if ("status" in parsed) return writeReply(ctx, parsed, writing);
     const input: HandlerInput = {
       ...parsed,
       caller,
@@ -180,13 +182,15 @@ function serveRoute(
     // The declaration's own schemas made the input, so it has the types that the handler declared.
     const handle = async (input: HandlerInput) =>
       withIgnored(ctx, await route.handler(input as HandlerInput<never, never, never>));
+    if (route.method === "get" && !route.isWatch && caller !== anonymous)
+      return writeReply(ctx, await turns.handle(reader, input, handle), writing);
     // The keys of a page's visitors could collide with those of the tenant's own calls, and with each other.
     const mayRepeat = takesIdempotencyKey(route) && caller.widget === undefined;
     const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
-    await writeReply(ctx, reply, { platform, budget, inTurn });
-  }
+    await writeReply(ctx, reply, writing);
+  };
 }
 
 function speak({ state }: ApiContext, dialect: RouteDialect): void {

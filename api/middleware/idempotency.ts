@@ -1,11 +1,10 @@
 import { createHmac, randomUUID } from "node:crypto";
-import { AppError, invalidRequest } from "../../src/errors.ts";
+import { AppError, invalidRequest, unavailable } from "../../src/errors.ts";
 import { newId } from "../../src/ids.ts";
 import {
   BYTES_BESIDE_TEXT,
   type Claim,
   type IdempotencyDocument,
-  type IdempotencyHead,
   type IdempotencyStore,
   type StoredReply,
 } from "../../src/store/idempotency-store.ts";
@@ -21,8 +20,6 @@ const LEASE_MS = 15_000;
 const RENEW_MS = 5_000;
 /** Larger responses are not kept, in bytes; a document of the store has a limit of 16 MiB. */
 const MAX_KEPT_BYTES = 8 << 20;
-/** Kept responses above this are read in turn, with memory for them set aside, in bytes. */
-const LARGE_BYTES = 256 << 10;
 const MAX_CLAIM_ATTEMPTS = 5;
 const sane = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;
 
@@ -149,15 +146,17 @@ async function claim(
   });
 }
 
+/** What the first call was answered. A large text is read in turn, with memory for it set aside. */
 async function readReply(
   store: IdempotencyStore,
-  { tenantId, _id, bytes = 0 }: IdempotencyHead,
+  { reply, largeBytes, ...call }: IdempotencyDocument,
   { reserve, inTurn }: HandlerInput,
 ): Promise<StoredReply | undefined> {
-  const read = () => store.reply(tenantId, _id);
-  if (bytes <= LARGE_BYTES) return read();
-  reserve(bytes);
-  return inTurn(read);
+  if (reply === undefined || largeBytes === undefined) return reply;
+  reserve(largeBytes);
+  const body = await inTurn(() => store.text(call));
+  if (body === undefined) throw unavailable("The first response");
+  return { ...reply, body };
 }
 
 function makeRecord(input: HandlerInput, key: string): IdempotencyDocument {

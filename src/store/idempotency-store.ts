@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { projectionOf } from "./page.ts";
+import { makeRecords } from "./records.ts";
 import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent } from "./writes.ts";
 
@@ -26,15 +26,16 @@ export type IdempotencyDocument = TenantDocument & {
   jobId: string;
   /** The final answer when done; before, what to answer should the process die (accepted work continues). */
   reply?: StoredReply;
-  /** Bytes of the text of `reply`; absent in records of earlier releases. */
-  bytes?: number;
+  /** Bytes of the answer's text if that is kept in a record of its own, so that nobody reads it to look at the call. */
+  largeBytes?: number;
   expiresAt: Date;
 };
 
-/** A record without its answer, which may be large. */
-export type IdempotencyHead = Omit<IdempotencyDocument, "reply">;
-
-const headFields = ["tenantId", "fingerprint", "token", "leaseUntil", "isDone", "jobId", "bytes", "expiresAt"] as const;
+/** A large text of an answer. Its id is that of the call, and the token of the process that ran it. */
+type LargeText = TenantDocument & Pick<IdempotencyDocument, "expiresAt"> & { text: string };
+/** A longer text has a record of its own, in bytes. */
+const LARGE_BYTES = 256 << 10;
+const textIdOf = ({ _id, token }: Pick<Claim, "_id" | "token">) => `${_id}:${token}`;
 
 export const idempotencyCollection = defineCollection<IdempotencyDocument>({
   name: "idempotency",
@@ -50,22 +51,24 @@ export type IdempotencyStore = ReturnType<typeof makeIdempotencyStore>;
 
 export function makeIdempotencyStore(db: Db) {
   const records = db.collection<IdempotencyDocument>(idempotencyCollection.name);
+  const texts = db.collection<LargeText>(idempotencyCollection.name);
   const use = makeUseStore(db);
+  /** What the record says of an answer. The text is there before that: nobody finds the answer without it. */
+  const toKept = async (claim: Claim, reply: StoredReply, bytes: number) => {
+    if (reply.body === null || bytes <= LARGE_BYTES) return { reply };
+    const { tenantId, expiresAt } = claim;
+    const record = { tenantId, expiresAt, text: reply.body };
+    await texts.updateOne({ _id: textIdOf(claim) }, { $set: record }, { upsert: true });
+    return { reply: { ...reply, body: null }, largeBytes: bytes };
+  };
   const running = ({ _id, token }: Claim) => ({ _id, token, isDone: false });
   return {
     /** Adds the record of a call that begins; false when its id is taken. */
     insert: (record: IdempotencyDocument) => insertIfAbsent(records, record),
-    /** The record of a call without its answer; null when it is not there. */
-    find: (tenantId: string, id: string) =>
-      records.findOne<IdempotencyHead>(ofTenant(tenantId, { _id: id }), { projection: projectionOf(headFields) }),
-    /** What a call was answered; undefined where that is not kept. */
-    async reply(tenantId: string, id: string): Promise<StoredReply | undefined> {
-      const projection = projectionOf(["reply"]);
-      const record = await records.findOne<Pick<IdempotencyDocument, "reply">>(ofTenant(tenantId, { _id: id }), {
-        projection,
-      });
-      return record?.reply;
-    },
+    find: makeRecords(records).get,
+    /** The text of an answer of which `largeBytes` tells; undefined if it is not there any more. */
+    text: async (claim: Claim): Promise<string | undefined> =>
+      (await texts.findOne(ofTenant(claim.tenantId, { _id: textIdOf(claim) })))?.text,
     /** Puts `record` in the place of the one that `token` held; false when another process was first. */
     async takeOver(record: IdempotencyDocument, token: string): Promise<boolean> {
       const { modifiedCount } = await records.replaceOne({ _id: record._id, token }, record);
@@ -85,10 +88,8 @@ export function makeIdempotencyStore(db: Db) {
       const counted = isDone
         ? use.add({ tenantId, kind: "responses", bytes: BYTES_BESIDE_TEXT + bytes, expiresAt })
         : undefined;
-      await Promise.all([
-        records.updateOne(running(claim), { $set: { isDone, ...(reply ? { reply, bytes } : {}) } }),
-        counted,
-      ]);
+      const kept = reply ? await toKept(claim, reply, bytes) : {};
+      await Promise.all([records.updateOne(running(claim), { $set: { isDone, ...kept } }), counted]);
     },
     /** Forgets the call, so that a repeat runs again. */
     async release(claim: Claim): Promise<void> {

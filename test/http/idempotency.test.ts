@@ -53,21 +53,21 @@ describe("Idempotency-Key", () => {
       );
     const first = await ask();
     expect(first.text.length).to.be.above(256 << 10);
-    const { reply } = idempotency;
+    const { text } = idempotency;
     let running = 0;
     let most = 0;
-    idempotency.reply = async (...asked) => {
+    idempotency.text = async (...asked) => {
       running += 1;
       most = Math.max(most, running);
-      const kept = await reply(...asked);
+      const kept = await text(...asked);
       running -= 1;
       return kept;
     };
     await stranger.get("/jobs");
     const repeats = await Promise.all(Array.from({ length: 12 }, ask));
-    idempotency.reply = reply;
+    idempotency.text = text;
     expect(most).to.equal(1);
-    expect(new Set(repeats.map(({ text }) => text))).to.deep.equal(new Set([first.text]));
+    expect(new Set(repeats.map((repeat) => repeat.text))).to.deep.equal(new Set([first.text]));
   });
 
   it("fields in another order are the same request", async () => {
@@ -242,7 +242,7 @@ describe("Idempotency-Key after a crash", () => {
       const id = recordIdOf(tenantId, "owner", key);
       const record = await idempotency.find(tenantId, id);
       if (!record) throw new Error("there is no record");
-      const { bytes: _bytes, ...unanswered } = record;
+      const { reply: _reply, ...unanswered } = record;
       const leaseUntil = new Date(Date.now() - 1);
       expect(await idempotency.takeOver({ ...unanswered, isDone: false, leaseUntil }, record.token)).to.equal(true);
     };

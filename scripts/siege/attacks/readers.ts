@@ -132,13 +132,20 @@ export const readerAttacks: readonly Attack[] = [
   }),
   prepared({
     name: "large-runs",
-    about: "a run with an input of 3.9 MB, read again and again in 32 lanes",
-    async prepare({ member }) {
-      const steps = [{ type: "rag_query", query: "x" }];
-      const made = await member.call("POST", "/workflows", { json: { name: "one", steps } });
+    about: "a run whose 40 steps say 3.6 MB, read again and again in 32 lanes",
+    async prepare(field) {
+      const { member } = field;
+      const text = "x".repeat(90_000);
+      const model = await addOwnModel(
+        field,
+        speaking(() => ({ text })),
+      );
+      const steps = Array.from({ length: 40 }, () => ({ type: "ai_completion", model, prompt: "Go." }));
+      const made = await member.call("POST", "/workflows", { json: { name: "long", steps } });
       const path = `/workflows/${idOf(made, "workflowId")}`;
-      const json = { input: { text: "word ".repeat(780_000) } };
-      return `${path}/runs/${idOf(await member.call("POST", `${path}/execute`, { json }), "runId")}`;
+      const runId = idOf(await member.call("POST", `${path}/execute`, { json: {} }), "runId");
+      await reaches(member, `${path}/runs`, '"status":"completed"');
+      return `${path}/runs/${runId}`;
     },
     run: ({ member, signal }, path) => flood(signal, 32, () => member.call("GET", path)),
   }),

@@ -83,13 +83,13 @@ export const multiplyingAttacks: readonly Attack[] = [
   },
   {
     name: "filled-arguments",
-    about: "a chat of 2 MB and a tool with 400 fields, each of which the built-in model fills with the chat",
+    about: "a chat of 390 kB and a tool with 400 fields, each of which the built-in model fills with the chat",
     run: ({ member, signal }) => {
       const names = Array.from({ length: 400 }, (_, n) => `field${n}`);
       const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
       const json = {
         model: "meta-llm",
-        messages: [{ role: "user", content: "word ".repeat(400_000) }],
+        messages: [{ role: "user", content: "word ".repeat(78_000) }],
         tools: [{ type: "function", function: { name: "keep", parameters: { properties, required: names } } }],
         tool_choice: { type: "function", function: { name: "keep" } },
       };

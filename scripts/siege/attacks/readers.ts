@@ -88,8 +88,8 @@ export const readerAttacks: readonly Attack[] = [
     lanes: 8,
     bytesPerSecond: 1e9,
   }),
-  readers("replayed-events", "60 readers of a response's events of 7.5 MB", {
-    prepare: async (field) => `${await makeResponse(field, 1_500_000, true)}?stream=true`,
+  readers("replayed-events", "60 readers of a response's events of 6 MB", {
+    prepare: async (field) => `${await makeResponse(field, 1_200_000, true)}?stream=true`,
     lanes: 60,
     bytesPerSecond: 1e9,
   }),

@@ -190,7 +190,7 @@ function serveRoute(
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, writing);
-  };
+  }
 }
 
 function speak({ state }: ApiContext, dialect: RouteDialect): void {

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { defined } from "../../src/defined.ts";
 import { AppError, type ErrorCode, invalidRequest, isBudgetExhausted } from "../../src/errors.ts";
 import type { Ineligible } from "../../src/gateway/batches/provider/batches.ts";
-import { type ChatRequest, toChatRequest } from "../../src/gateway/chat/request.ts";
+import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import {
   toChatResponse,
   toPreprocessing,
@@ -15,10 +15,8 @@ import { type ChatEvent, isSilent, isStep, toReasoningText } from "../../src/gat
 import type { StreamEnd } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import { toWireLogprobs } from "../../src/gateway/logprobs.ts";
-import type { GatewayCaller } from "../../src/gateway/money/account.ts";
-import { isRunModel } from "../../src/gateway/run-model-names.ts";
 import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
-import type { ChatCaller } from "../../src/run-models/deps.ts";
+import type { ChatCaller, PlannedAnswer } from "../../src/run-models/deps.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
 import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
@@ -86,21 +84,20 @@ export const chatRoutes = [
       const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(input, widgetMaxTokens) }) : body;
       const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
       const request = { ...toChatRequest(asked), options: { ...options, debug: hasDebug } };
-      const chat = isWidget ? platform.gateway : platform.chat;
-      const ignored = chat.ignoredBy(input.caller.tenantId, request);
-      for (const setting of ignored instanceof Promise ? await ignored : ignored) input.ignore(setting);
       const caller = toGatewayCaller(input);
+      const chat = await (isWidget ? platform.gateway : platform.chat).plan(caller, request);
+      for (const setting of chat.ignored) input.ignore(setting);
       const mayWait = body.prefer_async === true;
-      const batched = mayWait ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };
+      const batched = mayWait ? await acceptForBatch(input, body, chat) : { headers: {} };
       if ("job" in batched) {
         return replyWithJob(input, batched.job, { status: 200, preference: readPreference(input.header("prefer"), 0) });
       }
       const { headers } = batched;
       if (body.stream) {
-        const events = toSseEvents(chat.stream(caller, request), hasDebug);
+        const events = toSseEvents(platform.chat.stream(chat), hasDebug);
         return { status: 200, headers, events: isWidget ? concealing(events) : events };
       }
-      const completing = chat.complete(caller, request);
+      const completing = platform.chat.answer(chat);
       const outcome = await (isWidget ? completing.catch(conceal) : completing);
       return { status: 200, headers, body: toChatResponse(outcome, hasDebug) };
     },
@@ -183,18 +180,18 @@ async function asAgent({ body, caller, platform }: ChatInput): Promise<ChatBody>
 async function acceptForBatch(
   input: HandlerInput,
   body: ChatBody,
-  call: { caller: GatewayCaller; request: ChatRequest },
+  chat: PlannedAnswer,
 ): Promise<{ job: JobRecord } | { headers: Record<string, string> }> {
   const ineligible = (reason: Ineligible) => ({ headers: { "x-svc-batch": `ineligible; reason=${reason}` } });
   if (input.caller.widget) return ineligible("widget-key");
   if (body.stream) return ineligible("streamed");
-  if (isRunModel(call.request.model)) return ineligible("run");
+  if ("run" in chat) return ineligible("run");
   const reserved = await reserveJob(input);
   if ("job" in reserved) return reserved;
   const { quotas, gateway, jobs } = input.platform;
   const { tenantId, subject: startedBy } = input.caller;
   const admit = () => quotas.check(tenantId, "openJobs");
-  const accept = () => gateway.batches.accept(call.caller, call.request, { ...reserved, startedBy, admit });
+  const accept = () => gateway.batches.accept(chat.caller, chat, { ...reserved, startedBy, admit });
   const accepted = await jobs.inTurn(rootOf(input.caller), accept).catch(withoutRoom);
   return "job" in accepted ? accepted : ineligible(accepted.ineligible);
 }

@@ -12,8 +12,7 @@ import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import { makeFileBatches } from "./batches/file/file-batches.ts";
 import { makeBatches } from "./batches/provider/batches.ts";
 import { type CataloguedModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
-import { makeCachedChat } from "./chat/cache.ts";
-import { makeCompressedChat } from "./chat/compress.ts";
+import { type Answerer, makeAnswerer } from "./chat/cache.ts";
 import { findForwarding, makeForwardedChats } from "./chat/forward.ts";
 import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
@@ -78,14 +77,17 @@ export async function openGateway(input: GatewayInput) {
     maxAttempts: config.maxAttempts,
   };
   const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
-  const chat = makeCompressedChat(makeCachedChat(deps, responses));
-  const { batches, fileBatches } = openBatches(deps, input);
+  const answerer = makeAnswerer(deps, responses);
+  const { batches, fileBatches } = openBatches(deps, input, answerer);
   return {
     /** Chats that wait for a batch. */
     batches,
     /** Files of chats and embeddings, as OpenAI's clients submit them, and batches of messages, as Anthropic's do. */
     fileBatches,
-    ...chat,
+    /** Chats with models, planned and then answered. */
+    ...answerer,
+    /** Plans a chat and answers it. Throws as both do. */
+    complete: async (...asked: Parameters<Answerer["plan"]>) => answerer.answer(await answerer.plan(...asked)),
     ...makeEmbeddings(deps),
     ...makeReranking(deps),
     /** The surface by which a tenant's call is counted that names one. */
@@ -155,7 +157,7 @@ async function openCatalogue(edge: EdgeSettings, logger: Logger) {
   return { catalogue, stop };
 }
 
-function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: GatewayInput) {
+function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: GatewayInput, { plan }: Answerer) {
   const { batch } = config;
   const { batches: items, completions } = store;
   const batches = makeBatches({ gateway: deps, store: items, completions, jobs, config: batch, logger });
@@ -166,7 +168,7 @@ function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: Gateway
     batches,
     embed: embedTexts,
     findForwarding: (tenantId, name) => findForwarding(deps, tenantId, name),
-    ignoredBy: (tenantId, request) => ignoredBy(deps, tenantId, request),
+    plan,
     pollMs: batch.pollMs,
   });
   return { batches, fileBatches };

@@ -23,7 +23,7 @@ import { readResponse } from "./records.ts";
 
 export type BackgroundDeps = Omit<CloseDeps, "store"> & {
   store: LogDeps["store"] & RecallStore;
-  chat: Pick<SearchingChat, "complete" | "stream">;
+  chat: Pick<SearchingChat, "plan" | "answer" | "stream">;
 };
 
 /** What the record of a response in the background keeps to ask for it, besides its items. */
@@ -139,7 +139,8 @@ async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse
 /** Makes a response whose events no client follows; its status, undefined when it was ended from outside. */
 async function complete(deps: BackgroundDeps, record: BackgroundResponse, asked: Asked) {
   const { body, begun, searched, places, caller, confirm } = asked;
-  const outcome = await deps.chat.complete(caller, searched).catch((error: unknown) => {
+  const answering = async () => deps.chat.answer(await deps.chat.plan(caller, searched));
+  const outcome = await answering().catch((error: unknown) => {
     throw withOwnName(error, places);
   });
   const { response, kept } = toResponse(begun, body, outcome);
@@ -170,7 +171,10 @@ async function stream(deps: BackgroundDeps, record: BackgroundResponse, { begun,
   };
   try {
     await writer.begin();
-    const batches = deps.chat.stream({ ...caller, signal }, searched);
+    const planned = await deps.chat.plan({ ...caller, signal }, searched).catch((error: unknown) => {
+      throw withOwnName(error, asked.places);
+    });
+    const batches = deps.chat.stream(planned);
     for await (const events of toOutputEvents({ ...asked, begun, batches, keep, firstItem })) {
       const end = made && events.pop();
       await writer.add(events as ResponseEvent[]);

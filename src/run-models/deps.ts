@@ -1,5 +1,7 @@
 import type { Agents } from "../agents/agents.ts";
 import type { Composite } from "../composite/composite.ts";
+import type { PlannedChat } from "../gateway/chat/plan.ts";
+import type { ChatRequest } from "../gateway/chat/request.ts";
 import type { ChatDelta } from "../gateway/chat/steps.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
@@ -12,7 +14,7 @@ import type { Quotas } from "../tenancy/quotas.ts";
 import type { Caller } from "../tenancy/roles.ts";
 
 export type RunModelsDeps = {
-  gateway: Pick<Gateway, "complete" | "stream" | "ignoredBy" | "countTokens">;
+  gateway: Pick<Gateway, "plan" | "answer" | "stream" | "ignoredBy" | "countTokens">;
   agents: Pick<Agents, "accept" | "guard" | "idOf" | "entries" | "regulatedBy" | "list" | "get">;
   composite: Pick<Composite, "accept" | "guard">;
   jobs: Pick<Jobs, "find" | "get" | "events" | "cancel" | "inTurn">;
@@ -28,6 +30,11 @@ export type RunModelsDeps = {
  */
 export type ChatCaller = GatewayCaller &
   Pick<Caller, "subject" | "role" | "collections"> & { runJobId?: string | undefined };
+
+/** A chat that a run is to answer, and what of it no run takes. */
+export type PlannedRun = { run: { caller: ChatCaller; request: ChatRequest }; ignored: readonly string[] };
+/** A chat that is planned, with a model or with a run in its place. */
+export type PlannedAnswer = PlannedChat | PlannedRun;
 
 /** A run that is to answer a chat. */
 export type PreparedRun = {

@@ -13,7 +13,7 @@ import type { JobRecord } from "../store/job-record.ts";
 import { toStoreError } from "../store/store-errors.ts";
 import { prepareAgentRun } from "./agent-run.ts";
 import { prepareCompositeRun, screenComposite } from "./composite-run.ts";
-import type { ChatCaller, PreparedRun, RunAnswer, RunModelsDeps } from "./deps.ts";
+import type { ChatCaller, PlannedAnswer, PlannedRun, PreparedRun, RunAnswer, RunModelsDeps } from "./deps.ts";
 import { findRunModel, listRunModels } from "./list.ts";
 import { isRegulatedModel } from "./names.ts";
 import { ignoredByRun, requireStrict } from "./settings.ts";
@@ -29,19 +29,26 @@ export type Chat = ReturnType<typeof makeChat>;
  */
 export function makeChat(deps: RunModelsDeps) {
   const { gateway } = deps;
+  const plan = async (caller: ChatCaller, request: ChatRequest): Promise<PlannedAnswer> =>
+    isRunModel(request.model) ? planRun(caller, request) : gateway.plan(caller, request);
+  /**
+   * As `answer` of the gateway. A caller that leaves ends the waiting and not the run; a signal that aborts with `cancelled`
+   * cancels it.
+   * @throws AppError as the gateway; as the route of the run; the run's own; `timeout` for one that takes longer than is waited.
+   */
+  const answer = async (chat: PlannedAnswer): Promise<AnsweredChat> =>
+    "run" in chat ? completeRun(deps, chat) : gateway.answer(chat);
   return {
-    /**
-     * As `complete` of the gateway. A caller that leaves ends the waiting and not the run; a signal that aborts with
-     * `cancelled` cancels it.
-     * @throws AppError as the gateway; as the route of the run; the run's own; `timeout` for one that takes longer than is waited.
-     */
-    complete: (caller: ChatCaller, request: ChatRequest): Promise<AnsweredChat> =>
-      isRunModel(request.model) ? completeRun(deps, caller, request) : gateway.complete(caller, request),
-    /** As `stream` of the gateway. An empty batch comes as soon as a run is accepted. Throws as `complete`. */
-    stream: (caller: ChatCaller, request: ChatRequest): AsyncIterable<ChatEvent[]> =>
-      isRunModel(request.model) ? streamRun(deps, caller, request) : gateway.stream(caller, request),
+    /** As `plan` of the gateway. @throws AppError as it; `invalid_request` for a chat that no run takes. */
+    plan,
+    answer,
+    /** As `stream` of the gateway. An empty batch comes as soon as a run is accepted. Throws as `answer`. */
+    stream: (chat: PlannedAnswer): AsyncIterable<ChatEvent[]> =>
+      "run" in chat ? streamRun(deps, chat) : gateway.stream(chat),
+    /** Plans a chat and answers it. Throws as both do. */
+    complete: async (caller: ChatCaller, request: ChatRequest) => answer(await plan(caller, request)),
     /** See `ignoredBy` of the gateway. @throws AppError `invalid_request`. */
-    ignoredBy: (tenantId: string, request: ChatRequest): string[] | Promise<string[]> =>
+    ignoredBy: async (tenantId: string, request: ChatRequest): Promise<string[]> =>
       isRunModel(request.model) ? ignoredByRun(request) : gateway.ignoredBy(tenantId, request),
     /** See `countTokens` of the gateway; what a run reads besides the chat is not counted. Throws the same. */
     countTokens: async (tenantId: string, request: ChatRequest): Promise<number> =>
@@ -69,11 +76,16 @@ export function makeChat(deps: RunModelsDeps) {
   };
 }
 
-async function completeRun(deps: RunModelsDeps, caller: ChatCaller, request: ChatRequest): Promise<AnsweredChat> {
+function planRun(caller: ChatCaller, request: ChatRequest): PlannedRun {
+  requireStrict(request);
+  return { run: { caller, request }, ignored: ignoredByRun(request) };
+}
+
+async function completeRun(deps: RunModelsDeps, chat: PlannedRun): Promise<AnsweredChat> {
   const steps: ChatDelta[] = [];
   let text = "";
   let end: StreamEnd | undefined;
-  for await (const batch of streamRun(deps, caller, request)) {
+  for await (const batch of streamRun(deps, chat)) {
     for (const event of batch) {
       if (event.type === "end") end = event;
       else if (event.type === "text-delta") text += event.text;
@@ -90,9 +102,8 @@ async function prepare(deps: RunModelsDeps, caller: ChatCaller, request: ChatReq
   return (request.model.startsWith(AGENT) ? prepareAgentRun : prepareCompositeRun)(deps, caller, request);
 }
 
-async function* streamRun(deps: RunModelsDeps, caller: ChatCaller, request: ChatRequest): AsyncGenerator<ChatEvent[]> {
+async function* streamRun(deps: RunModelsDeps, { run: { caller, request } }: PlannedRun): AsyncGenerator<ChatEvent[]> {
   const beganAt = performance.now();
-  requireStrict(request);
   const run = await prepare(deps, caller, request);
   const job = await submitOnce(deps, caller, run);
   yield []; // it is accepted: the head may go out

@@ -281,11 +281,8 @@ describe("chats that may wait for a batch", () => {
       await store.batches.insertItem({ ...item, _id: jobId, logId: newId("log"), state: "cancelled" });
       const signal = new AbortController().signal;
       const caller = { tenantId, keyId: item.keyId, surface: "api", signal };
-      await gateway.batches.accept(
-        caller,
-        { model: models.openai, messages: [{ role: "user", content: "cut and repeated" }] },
-        { jobId },
-      );
+      const chat = { model: models.openai, messages: [{ role: "user" as const, content: "cut and repeated" }] };
+      await gateway.batches.accept(caller, await gateway.plan(caller, chat), { jobId });
       expect(await textOf(jobId)).to.equal("Re: cut and repeated");
       expect(upstream.submitted.get(jobId)).to.equal(1);
       expect(await textOf(first.string("jobId"))).to.equal("Re: cut and repeated");

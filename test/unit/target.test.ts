@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
 import { makeCatalogue } from "../../src/gateway/catalogue.ts";
-import { makeCachedChat } from "../../src/gateway/chat/cache.ts";
+import { makeAnswerer } from "../../src/gateway/chat/cache.ts";
 import { planChat } from "../../src/gateway/chat/plan.ts";
 import type { GatewayDeps } from "../../src/gateway/deps.ts";
 import type { Provider } from "../../src/gateway/providers/provider.ts";
@@ -70,7 +70,14 @@ function makeDeps(
   };
 }
 
-const chatOf = (deps: GatewayDeps) => makeCachedChat(deps, { get: async () => null, put: () => undefined });
+function chatOf(deps: GatewayDeps) {
+  const { plan, answer, stream } = makeAnswerer(deps, { get: async () => null, put: () => undefined });
+  type Asked = Parameters<typeof plan>;
+  return {
+    complete: async (...asked: Asked) => answer(await plan(...asked)),
+    stream: async (...asked: Asked) => Array.fromAsync(stream(await plan(...asked))),
+  };
+}
 
 describe("keys of a call", () => {
   const errorOf = async (work: Promise<unknown>): Promise<AppError> => {
@@ -149,7 +156,7 @@ describe("keys of a call", () => {
       lookups = 0;
       expect((await chat.complete(caller("a"), { ...request, temperature })).text).to.equal("sk-1");
       lookups = 0;
-      const events = (await Array.fromAsync(chat.stream(caller("a"), { ...request, temperature }))).flat();
+      const events = (await chat.stream(caller("a"), { ...request, temperature })).flat();
       expect(events[0]).to.deep.equal({ type: "text-delta", text: "sk-1" });
       expect(lookups).to.equal(1);
     }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ForwardedChat } from "../../../src/gateway/chat/forward.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
+import { estimatePrompt } from "../../../src/gateway/count-prompt.ts";
 import { toForwarded, toForwardedHeaders } from "../../../src/gateway/messages-api/forwarded.ts";
 import {
   countTokensBodySchema,
@@ -70,12 +71,12 @@ export const anthropicMessageRoutes = [
       const { request: asked, ignored } = toChat(body);
       const request = { ...asked, options: parseSvcOptions(input.header("x-svc-options")) };
       for (const name of ignored) input.ignore(name);
-      const settings = platform.chat.ignoredBy(input.caller.tenantId, request);
-      for (const setting of settings instanceof Promise ? await settings : settings) input.ignore(setting);
-      if (body.stream !== true) return { status: 200, body: toMessage(await platform.chat.complete(caller, request)) };
-      const inputTokens = await platform.chat.countTokens(caller.tenantId, request);
+      const chat = await platform.chat.plan(caller, request);
+      for (const setting of chat.ignored) input.ignore(setting);
+      if (body.stream !== true) return { status: 200, body: toMessage(await platform.chat.answer(chat)) };
+      const inputTokens = estimatePrompt(request, "run" in chat ? undefined : chat.plan.routing.model);
       const about = { id: newId("log"), model: body.model, inputTokens };
-      const events = toMessageEvents(platform.chat.stream(caller, request), about);
+      const events = toMessageEvents(platform.chat.stream(chat), about);
       return { status: 200, events: toSse(events), heartbeat: PING, toErrorEvent };
     },
   }),

@@ -40,14 +40,13 @@ export const openAiChatRoutes = [
     async handler(input) {
       const { body, platform } = input;
       const request = { ...fromOpenAi(body), options: parseSvcOptions(input.header("x-svc-options")) };
-      const ignored = platform.chat.ignoredBy(input.caller.tenantId, request);
-      for (const setting of ignored instanceof Promise ? await ignored : ignored) input.ignore(setting);
-      const caller = toGatewayCaller(input, SURFACE);
+      const chat = await platform.chat.plan(toGatewayCaller(input, SURFACE), request);
+      for (const setting of chat.ignored) input.ignore(setting);
       if (body.stream !== true) {
-        return { status: 200, body: toCompletion(toChatResponse(await platform.chat.complete(caller, request))) };
+        return { status: 200, body: toCompletion(toChatResponse(await platform.chat.answer(chat))) };
       }
       const hasUsage = body.stream_options?.include_usage === true;
-      const events = toChunks(platform.chat.stream(caller, request), { requestedModel: body.model, hasUsage });
+      const events = toChunks(platform.chat.stream(chat), { requestedModel: body.model, hasUsage });
       return { status: 200, events, toErrorEvent: (error) => ({ data: { error } }) };
     },
   }),

@@ -48,36 +48,36 @@ export const openAiResponseRoutes = [
     screen({ body, platform: { chat } }) {
       if (!chat.isRegulated(body.model)) return;
       const { request, places } = fromResponsesBody(body, withoutReferences(body));
-      withOwnNames(places, () => chat.screen(request));
+      try {
+        chat.screen(request);
+      } catch (error) {
+        throw withOwnName(error, places);
+      }
     },
     async handler(given) {
       const input = await withContents(given);
       const { body, platform } = input;
       const conversation = await recallInput(input);
-      const asking = toGatewayCaller(input, SURFACE);
-      const { searched, places } = await readRequest(input, asking, conversation);
+      const asked = await planResponse(input, conversation);
+      const { planned, places } = asked;
       // Nothing of a regulated profile's chats is kept but their answers, and those by their runs.
       const isRegulated = platform.chat.isRegulated(body.model);
       const isStored = body.store !== false && !isRegulated;
       if (isRegulated && body.store !== false) input.ignore("store");
       requireKept(body, isRegulated);
-      if (body.background === true) return makeInBackground(input, { searched, places, conversation, isRegulated });
+      if (planned === undefined) return makeInBackground(input, { ...asked, conversation, isRegulated });
       if (body.callback) throw invalidRequest("callback", "callback: only a response in the background has one.");
       const store = isStored ? await platform.responses.prepare(input.caller, conversation) : undefined;
-      const onIgnored = (name: string) => input.ignore(toOwnName(name, places));
-      const caller = { ...asking, onIgnored };
       const begun = beginResponse(isRegulated ? { model: body.model, input: "", store: false } : body);
       if (body.stream !== true) {
-        const outcome = await platform.responseChat.complete(caller, searched).catch((error: unknown) => {
-          throw withOwnName(error, places);
-        });
+        const outcome = await platform.responseChat.answer(planned).catch(withOwnNames(places));
         const made = toResponse(begun, body, outcome);
         const { response, json } = (await store?.(made)) ?? { response: made.response };
         if (response.store !== isStored) input.ignore("store");
         if (response.conversation?.id !== begun.conversation?.id) input.ignore("conversation");
         return { status: 200, body: response, ...(json === undefined ? {} : { text: json }) };
       }
-      const batches = platform.responseChat.stream(caller, searched);
+      const batches = platform.responseChat.stream(planned);
       const keep = async (made: MadeResponse) => (await store?.(made))?.response ?? made.response;
       const stream = makeResponseStream({ begun, body, batches, places, keep });
       return {
@@ -117,10 +117,9 @@ async function makeInBackground(
   if (isRegulated) throw invalidRequest("background", "background: nothing of a regulated profile's chats is kept.");
   if (body.callback) await platform.callbacks.admit(input.caller, body.callback.url);
   // The guard of a run comes before the record of the response, which keeps the input.
-  await platform.chat.check(toGatewayCaller(input, SURFACE), request).catch((error: unknown) => {
-    throw withOwnName(error, places);
-  });
-  const { surface } = toGatewayCaller(input, SURFACE);
+  const asking = toGatewayCaller(input, SURFACE);
+  await platform.chat.check(asking, request).catch(withOwnNames(places));
+  const { surface } = asking;
   const caller = { tenantId, ...toStoredCaller(input.caller), surface };
   const { job } = await acceptOnce(input, (jobId) =>
     platform.responses.accept({ caller, body, options: request.options ?? {}, conversation, jobId }),
@@ -142,30 +141,28 @@ const withoutReferences = ({ input }: ResponsesBody) => ({
       : input.map((item) => (item.type === "item_reference" ? { type: "other" as const } : item)),
 });
 
-/** The chat that a response is asked of; names what of the body is not used. */
-async function readRequest(
-  input: ResponsesInput,
-  caller: ReturnType<typeof toGatewayCaller>,
-  conversation: Conversation,
-) {
+/** The chat that a response is asked of, planned unless a job makes it; names what of the body is not used. */
+async function planResponse(input: ResponsesInput, conversation: Conversation) {
   const { body, platform } = input;
   const { request: asked, ignored, places, fileSearch } = fromResponsesBody(body, conversation);
   const options = parseSvcOptions(input.header("x-svc-options"));
   // What its caller does not want to be kept is cached only where they ask for that.
   const request = { ...asked, options: body.store === false ? { cache: false, ...options } : options };
-  const misfits = withOwnNames(places, () => platform.chat.ignoredBy(input.caller.tenantId, request));
-  for (const name of misfits instanceof Promise ? await misfits : misfits) ignored.push(toOwnName(name, places));
-  for (const name of ignored.slice(0, MAX_IGNORED)) input.ignore(name);
   const searched: SearchedChat = { request, fileSearch };
+  const asking = toGatewayCaller(input, SURFACE);
+  const caller = { ...asking, onIgnored: (name: string) => input.ignore(toOwnName(name, places)) };
   await platform.responseChat.check(caller, searched);
-  return { searched, places };
+  const planning = body.background === true ? undefined : platform.responseChat.plan(caller, searched);
+  const planned = await planning?.catch(withOwnNames(places));
+  const misfits = planned
+    ? planned.chat.ignored
+    : await platform.chat.ignoredBy(caller.tenantId, request).catch(withOwnNames(places));
+  for (const name of misfits) ignored.push(toOwnName(name, places));
+  for (const name of ignored.slice(0, MAX_IGNORED)) input.ignore(name);
+  return { searched, planned, places };
 }
 
 /** Throws with the names of fields that this API has. */
-function withOwnNames<T>(places: readonly string[], work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw withOwnName(error, places);
-  }
-}
+const withOwnNames = (places: readonly string[]) => (error: unknown) => {
+  throw withOwnName(error, places);
+};

@@ -5,8 +5,9 @@ import type { GatewayDeps } from "../deps.ts";
 import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
 import { isComplete } from "../providers/finish-reasons.ts";
 import { complete, toCompletionRequest, toRoutingView } from "./complete.ts";
+import { makeCompressor, withReport } from "./compress.ts";
 import type { CachedResponse, ChatOutcome } from "./outcome.ts";
-import { type Plan, type PlannedChat, planChat } from "./plan.ts";
+import { ignoredAt, type Plan, type PlannedChat, planChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
 import type { ResponseCache } from "./response-cache.ts";
 import { makeSingleFlight } from "./single-flight.ts";
@@ -16,19 +17,23 @@ import { makeStreamedResponse, toDeltas } from "./streamed-response.ts";
 /** How long an answer is kept when the request does not say, in seconds. */
 const DEFAULT_TTL_SECONDS = 300;
 
-/** How a chat is answered: at once, or as a stream. */
-export type Chats = {
-  complete(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome>;
+/** Answers chats: each is planned, and then answered once, as a whole or as a stream. */
+export type Answerer = {
+  /** Throws as `planChat`. */
+  plan(caller: GatewayCaller, request: ChatRequest): Promise<PlannedChat>;
+  /** Throws as `complete` of `complete.ts`. */
+  answer(chat: PlannedChat): Promise<ChatOutcome>;
   /** Batches of deltas, then one `end`; an empty batch says that the model is called and has not answered yet. */
-  stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
+  stream(chat: PlannedChat): AsyncIterable<StreamEvent[]>;
 };
 
 /**
- * Answers identical chats of a tenant with one call: from the cache, or together with one that is under way. A chat is
- * cacheable when it says so, or when its temperature is 0. It is planned once: the key of the cache and the call are of the
- * same plan. Only whole answers are kept, and none of a fallback, which the key does not name.
+ * Answers chats by models. Identical chats of a tenant are answered by one call: from the cache, or together with one that is
+ * under way. A chat is cacheable when it says so, or when its temperature is 0. Only whole answers are kept, and none of a
+ * fallback, which the key does not name.
  */
-export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Chats {
+export function makeAnswerer(deps: GatewayDeps, responses: ResponseCache): Answerer {
+  const compress = makeCompressor();
   const completions = makeSingleFlight<ChatOutcome>();
   const streams = makeSingleFlight<StreamEvent[]>();
 
@@ -60,14 +65,12 @@ export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Cha
     }
   }
 
-  async function* streamCached(caller: GatewayCaller, request: ChatRequest): AsyncGenerator<StreamEvent[]> {
-    const plan = await planChat(deps, caller.tenantId, request);
-    const chat = { caller, request, plan };
+  async function* streamCached(chat: PlannedChat): AsyncGenerator<StreamEvent[]> {
+    const { caller, plan } = chat;
     const key = toKey(chat);
     const begin = async function* (signal: AbortSignal): AsyncGenerator<StreamEvent[]> {
       const response = makeStreamedResponse();
-      const shared = { caller: { ...caller, signal }, request, toPlan: async () => plan };
-      for await (const batch of streamChat(deps, shared)) {
+      for await (const batch of streamChat(deps, { ...chat, caller: { ...caller, signal } })) {
         response.take(batch, plan.routing.model.provider);
         const end = batch.find((event) => event.type === "end");
         if (end !== undefined) keep(key, chat, { ...end, ...response.content() });
@@ -97,18 +100,26 @@ export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Cha
   }
 
   return {
-    async complete(given, request) {
-      const caller = withEndUser(given, request);
-      const chat = { caller, request, plan: await planChat(deps, caller.tenantId, request) };
-      return isCacheable(request) ? completeCached(chat) : complete(deps, chat);
+    async plan(given, asked) {
+      const caller = withEndUser(given, asked);
+      if (asked.options?.compress !== true) return planWhole(deps, caller, asked);
+      const { request, report } = await compress(caller, asked);
+      return { ...(await planWhole(deps, caller, request)), compression: report };
     },
-    stream(given, request) {
-      const caller = withEndUser(given, request);
-      return isCacheable(request)
-        ? streamCached(caller, request)
-        : streamChat(deps, { caller, request, toPlan: () => planChat(deps, caller.tenantId, request) });
+    async answer(chat) {
+      const outcome = await (isCacheable(chat.request) ? completeCached(chat) : complete(deps, chat));
+      return chat.compression ? { ...outcome, compression: chat.compression } : outcome;
+    },
+    stream(chat) {
+      const events = isCacheable(chat.request) ? streamCached(chat) : streamChat(deps, chat);
+      return chat.compression ? withReport(events, chat.compression) : events;
     },
   };
+}
+
+async function planWhole(deps: GatewayDeps, caller: GatewayCaller, request: ChatRequest): Promise<PlannedChat> {
+  const plan = await planChat(deps, caller.tenantId, request);
+  return { caller, request, plan, ignored: ignoredAt(plan.routing.model, request) };
 }
 
 const isCacheable = ({ options, temperature }: ChatRequest) => options?.cache ?? temperature === 0;

@@ -4,7 +4,6 @@ import { makeShares } from "../../isolation/shares.ts";
 import { estimateMessageTokens, estimateTokens, TOKENS_A_MESSAGE } from "../count-tokens.ts";
 import { type Message, textOf } from "../messages.ts";
 import type { GatewayCaller } from "../money/account.ts";
-import type { Chats } from "./cache.ts";
 import type { CompressionReport } from "./outcome.ts";
 import type { ChatRequest } from "./request.ts";
 import { findNames, isPrecious, type Segment, toSegments } from "./segments.ts";
@@ -209,39 +208,21 @@ function toWords(text: string): string[] {
   return (text.toLowerCase().match(/\p{L}[\p{L}'’-]*/gu) ?? []).filter((word) => !functionWords.has(word));
 }
 
-/** Compresses chats whose callers want it, and reports with their outcome what was done: one of a tenant at a time. */
-export function makeCompressedChat(chat: Chats): Chats {
+/** Compresses chats, one of a tenant at a time, as `compressing` does, without holding up others. @throws the signal's reason. */
+export function makeCompressor() {
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
-  const compress = async ({ tenantId, signal }: GatewayCaller, request: ChatRequest) => {
+  return async ({ tenantId, signal }: GatewayCaller, request: ChatRequest) => {
     const leave = await turns.enter(tenantId, signal);
     try {
-      return await compressChat(request, signal);
+      return await inSlices(compressing(request), signal);
     } finally {
       leave();
     }
   };
-  return {
-    async complete(caller, request) {
-      if (request.options?.compress !== true) return chat.complete(caller, request);
-      const { request: compressed, report: compression } = await compress(caller, request);
-      return { ...(await chat.complete(caller, compressed)), compression };
-    },
-    stream(caller, request) {
-      if (request.options?.compress !== true) return chat.stream(caller, request);
-      return streamCompressed(chat, caller, () => compress(caller, request));
-    },
-  };
 }
 
-/** As `compressing`, without holding up others. @throws the signal's reason. */
-export const compressChat = (request: ChatRequest, signal?: AbortSignal) => inSlices(compressing(request), signal);
-
-async function* streamCompressed(chat: Chats, caller: GatewayCaller, compress: () => ReturnType<typeof compressChat>) {
-  const { request, report } = await compress();
-  yield* withReport(chat.stream(caller, request), report);
-}
-
-async function* withReport(batches: AsyncIterable<StreamEvent[]>, compression: CompressionReport) {
+/** The stream of a compressed chat; its end says what compression did. */
+export async function* withReport(batches: AsyncIterable<StreamEvent[]>, compression: CompressionReport) {
   for await (const batch of batches) {
     yield batch.map((event): StreamEvent => (event.type === "end" ? { ...event, compression } : event));
   }

@@ -10,14 +10,24 @@ import { chats } from "../providers/model.ts";
 import { providerIds } from "../providers/registry.ts";
 import { findKeys, isUsable, type KeyedTenant, withoutKey } from "../resilience/target.ts";
 import { hasSettings, settingMisfits } from "./capabilities.ts";
+import type { CompressionReport } from "./outcome.ts";
 import type { ChatRequest } from "./request.ts";
 import { requireCheckable } from "./response-format.ts";
 import { misfitsOf, type Routing, routeAuto, routeNamed, withoutStub } from "./route-model.ts";
 
 /** How a chat is to be served: by which model, with which keys, and by which others when that fails. */
 export type Plan = KeyedTenant & { routing: Routing };
-/** A chat that is planned. */
-export type PlannedChat = { caller: GatewayCaller; request: ChatRequest; plan: Plan };
+/** A chat that is planned, and not asked yet. */
+export type PlannedChat = {
+  caller: GatewayCaller;
+  /** As it is asked: compressed if that was wanted. */
+  request: ChatRequest;
+  plan: Plan;
+  /** What its model does not take as it is asked for, as `temperature;used=1` or `verbosity`. */
+  ignored: readonly string[];
+  /** What compression did, if it was wanted. */
+  compression?: CompressionReport;
+};
 
 /**
  * Plans a chat. @throws AppError `unknown_model`, `provider_not_configured`, `invalid_request`; what checks of schemas throw.
@@ -44,18 +54,19 @@ export async function planChat(deps: GatewayDeps, tenantId: string, request: Cha
 }
 
 /**
- * What the model of a chat does not take as it is asked for, as `temperature;used=1` or `verbosity`. The one that `auto`
- * stands for is planned only where there is something that it may not take. Throws as `planChat` does.
+ * The same as `ignored` of a planned chat, for one that is only accepted here and planned by its job. The model that `auto`
+ * stands for is planned only if there is something that it may not take. Throws as `planChat` does.
  */
-export function ignoredBy(deps: GatewayDeps, tenantId: string, request: ChatRequest): string[] | Promise<string[]> {
-  const ignored = (model: CataloguedModel | undefined) => (model === undefined ? [] : ignoredAt(model, request));
-  if (request.model === autoModel && hasSettings(request))
-    return planChat(deps, tenantId, request).then(({ routing }) => ignored(routing.model));
-  const found = findModel(deps, tenantId, request.model);
-  return found instanceof Promise ? found.then(ignored) : ignored(found);
+export async function ignoredBy(deps: GatewayDeps, tenantId: string, request: ChatRequest): Promise<string[]> {
+  const isChosen = request.model === autoModel && hasSettings(request);
+  const model = isChosen
+    ? (await planChat(deps, tenantId, request)).routing.model
+    : await findModel(deps, tenantId, request.model);
+  return model === undefined ? [] : ignoredAt(model, request);
 }
 
-function ignoredAt(model: CataloguedModel, request: ChatRequest): string[] {
+/** What a model does not take of a chat, as `ignored` of a planned one has it. */
+export function ignoredAt(model: CataloguedModel, request: ChatRequest): string[] {
   const misfits = [...misfitsOf(model, request), ...settingMisfits(model, request)];
   return misfits.map(({ param, used }) => (used === undefined ? param : `${param};used=${used}`));
 }

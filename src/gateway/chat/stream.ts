@@ -11,7 +11,7 @@ import { fromAbort, providerFault, streamCut } from "../resilience/transport-err
 import { readably, settleChat, toAsked, toCompletionRequest, toContent } from "./complete.ts";
 import { makeFenceFilter } from "./json-fence.ts";
 import type { ChatOutcome } from "./outcome.ts";
-import { type Plan, type PlannedChat, reportFallback } from "./plan.ts";
+import { type PlannedChat, reportFallback } from "./plan.ts";
 import { findMismatch } from "./response-format.ts";
 import type { Routing } from "./route-model.ts";
 import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "./streamed-response.ts";
@@ -31,16 +31,12 @@ export type StreamEvent = ContentDelta | StreamEnd;
 /**
  * Answers a chat part by part: batches of deltas, one for what arrived together, then one `end` with usage and cost.
  * Retries until the first part, also with the plan's fallbacks, never after it. However it ends, also when the consumer
- * leaves the loop, the upstream request is ended and its record settled. Throws as `complete` does, also in the middle. `toPlan` is called once, when the stream is first read: an outer generator would cost a promise a part.
+ * leaves the loop, the upstream request is ended and its record settled. Throws as `complete` does, also in the middle.
  */
-export async function* streamChat(
-  deps: GatewayDeps,
-  { caller, request, toPlan }: Omit<PlannedChat, "plan"> & { toPlan: () => Promise<Plan> },
-): AsyncGenerator<StreamEvent[]> {
-  const plan = await toPlan();
+export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGenerator<StreamEvent[]> {
+  const { caller, plan } = chat;
   const upstream = makeUpstream(caller.signal);
   const response = makeStreamedResponse();
-  const chat = { caller, request, plan };
   const opening = withFallbacks(deps, plan, (share) => openStream(deps, chat, share, upstream.signal));
   let stream: OpenStream | undefined;
   let failure: unknown = readerLeft;

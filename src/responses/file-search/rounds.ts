@@ -67,13 +67,12 @@ function describe({ results, problem }: Search, passages: Passages): string {
   return [`<instructions>${mark}</instructions>`, ...parts].join("\n\n");
 }
 
-/** What the model is asked after these rounds. A call that was demanded was made; after the last round it must answer. */
+/** What the model is asked after these rounds, one at least. A call that was demanded was made; after the last round it must answer. */
 export function toNextRequest(
   request: ChatRequest,
   rounds: readonly Round[],
   messages: readonly Message[],
 ): ChatRequest {
-  if (rounds.length === 0) return request;
   const { toolChoice, ...rest } = request;
   const choice = rounds.length >= MAX_ROUNDS ? "none" : withoutDemand(toolChoice);
   return {

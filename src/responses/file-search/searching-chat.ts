@@ -10,7 +10,7 @@ import type { AnsweredResponse, ResponseDelta, ResponseStep } from "../../gatewa
 import { sumTurns, toEvents } from "../../gateway/responses/turns.ts";
 import { isRunModel } from "../../gateway/run-model-names.ts";
 import { chooseCollections } from "../../rag/collections.ts";
-import type { ChatCaller } from "../../run-models/deps.ts";
+import type { ChatCaller, PlannedAnswer } from "../../run-models/deps.ts";
 import type { Chat } from "../../run-models/run-models.ts";
 import { tryParseJson } from "../../try-parse-json.ts";
 import type { FoundPassage } from "../../vector-stores/search.ts";
@@ -36,8 +36,14 @@ export type SearchedChat = {
   rounds?: { past: readonly Round[]; keep(rounds: readonly Round[]): Promise<void> };
 };
 
-type Deps = { chat: Pick<Chat, "complete" | "stream">; vectorStores: Pick<VectorStores, "search" | "requireOpen"> };
-type Ask = (request: ChatRequest) => AsyncIterable<ChatEvent[]>;
+/** The same, planned. */
+type PlannedResponse = SearchedChat & { caller: ChatCaller; chat: PlannedAnswer };
+
+type Deps = {
+  chat: Pick<Chat, "plan" | "answer" | "stream">;
+  vectorStores: Pick<VectorStores, "search" | "requireOpen">;
+};
+type Ask = (chat: PlannedAnswer) => AsyncIterable<ChatEvent[]>;
 
 export type SearchingChat = ReturnType<typeof makeSearchingChat>;
 
@@ -45,7 +51,8 @@ export type SearchingChat = ReturnType<typeof makeSearchingChat>;
  * Chats of responses, in which the model may search vector stores. It is offered a function, whose calls are made here: so any
  * model searches, and no provider gets to know a store. Agents and patterns have tools of their own, and search nothing.
  */
-export function makeSearchingChat({ chat, vectorStores }: Deps) {
+export function makeSearchingChat(deps: Deps) {
+  const { chat, vectorStores } = deps;
   const searches = ({ fileSearch, request }: SearchedChat) => fileSearch && !isRunModel(request.model) && fileSearch;
   return {
     /**
@@ -64,16 +71,20 @@ export function makeSearchingChat({ chat, vectorStores }: Deps) {
         throw error instanceof AppError ? new AppError(error.code, error.message, { param, cause: error }) : error;
       }
     },
-    /** As `complete` of chats; its steps are all that the response has. Throws the same, and as searches do. */
-    async complete(caller: ChatCaller, asked: SearchedChat): Promise<AnsweredResponse> {
-      const fileSearch = searches(asked);
-      if (!fileSearch) return chat.complete(caller, asked.request);
+    /** As `plan` of chats. */
+    async plan(caller: ChatCaller, asked: SearchedChat): Promise<PlannedResponse> {
+      return { ...asked, caller, chat: await chat.plan(caller, asked.request) };
+    },
+    /** As `answer` of chats; its steps are all that the response has. Throws the same, and as searches do. */
+    async answer(planned: PlannedResponse): Promise<AnsweredResponse> {
+      const fileSearch = searches(planned);
+      if (!fileSearch) return chat.answer(planned.chat);
       const steps: ResponseDelta[] = [];
       let end: StreamEnd | undefined;
-      const ask: Ask = async function* (request) {
-        yield toEvents(await chat.complete(caller, request));
+      const ask: Ask = async function* (turn) {
+        yield toEvents(await chat.answer(turn));
       };
-      for await (const batch of converse(vectorStores, { ...asked, caller, fileSearch, ask }))
+      for await (const batch of converse(deps, { ...planned, fileSearch, ask }))
         for (const event of batch) {
           if (event.type === "end") end = event;
           else steps.push(event);
@@ -82,21 +93,21 @@ export function makeSearchingChat({ chat, vectorStores }: Deps) {
       const { type: _type, parts: _parts, ...outcome } = end;
       return { ...outcome, text: "", toolCalls: [], steps };
     },
-    /** As `stream` of chats. Throws as `complete`. */
-    stream(caller: ChatCaller, asked: SearchedChat): AsyncIterable<ResponseStep[]> {
-      const fileSearch = searches(asked);
-      if (!fileSearch) return chat.stream(caller, asked.request);
-      return converse(vectorStores, { ...asked, caller, fileSearch, ask: (request) => chat.stream(caller, request) });
+    /** As `stream` of chats. Throws as `answer`. */
+    stream(planned: PlannedResponse): AsyncIterable<ResponseStep[]> {
+      const fileSearch = searches(planned);
+      if (!fileSearch) return chat.stream(planned.chat);
+      return converse(deps, { ...planned, fileSearch, ask: chat.stream });
     },
   };
 }
 
 const cut = () => new AppError("provider_failed", "The stream ended before the response did.", { retryable: true });
 
-type Conversed = SearchedChat & { caller: ChatCaller; fileSearch: FileSearch; ask: Ask };
+type Conversed = PlannedResponse & { fileSearch: FileSearch; ask: Ask };
 
 /** The turns of a model, with the searches between them. All of them count as one answer. */
-async function* converse(vectorStores: Deps["vectorStores"], given: Conversed): AsyncGenerator<ResponseStep[]> {
+async function* converse({ chat, vectorStores }: Deps, given: Conversed): AsyncGenerator<ResponseStep[]> {
   const { request, caller, fileSearch, ask, rounds: log } = given;
   const passages = makePassages();
   const rounds: Round[] = [];
@@ -111,7 +122,8 @@ async function* converse(vectorStores: Deps["vectorStores"], given: Conversed): 
   }
   for (;;) {
     const said: ResponseDelta[] = [];
-    const end = yield* readTurn(ask(toNextRequest(request, rounds, messages)), { said, passages });
+    const turn = rounds.length === 0 ? given.chat : await chat.plan(caller, toNextRequest(request, rounds, messages));
+    const end = yield* readTurn(ask(turn), { said, passages });
     const calls = end.toolCalls.filter(({ name }) => name === fileSearchName);
     // Functions of the client come first: the model asks for its search again once it has their outputs.
     const isOver = calls.length === 0 || calls.length < end.toolCalls.length || rounds.length >= MAX_ROUNDS;

@@ -5,9 +5,10 @@ import type { WorkContext } from "../../../jobs/work.ts";
 import { sizeInWords } from "../../../size-in-words.ts";
 import type { FileBatchDocument } from "../../../store/file-store.ts";
 import type { CataloguedModel } from "../../catalogue.ts";
+import type { Answerer } from "../../chat/cache.ts";
 import type { ForwardedChat } from "../../chat/forward.ts";
 import { fromOpenAi } from "../../chat/openai.ts";
-import type { ChatRequest } from "../../chat/request.ts";
+import type { PlannedChat } from "../../chat/plan.ts";
 import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../embed.ts";
 import { toForwarded } from "../../messages-api/forwarded.ts";
 import { refuseServerState } from "../../messages-api/server-state.ts";
@@ -25,8 +26,7 @@ export type ItemDeps = {
   embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
   /** The model of a name, if requests of the Messages API go to its provider as they come. */
   findForwarding(tenantId: string, name: string): Promise<CataloguedModel | undefined>;
-  /** What the model of a chat does not take. */
-  ignoredBy(tenantId: string, request: ChatRequest): string[] | Promise<string[]>;
+  plan: Answerer["plan"];
 };
 
 type Item = { held: ExternalJob; body: unknown } & Pick<WorkContext, "signal" | "share">;
@@ -56,29 +56,32 @@ export async function beginItem(
     await share(() => deps.jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) }));
     return;
   }
-  const { chat, ...answeredAs } = await readItem(deps, batch, body);
+  const { chat, ...answeredAs } = await readItem(deps, { batch, caller, body });
   const asked = { jobId, startedBy: held.startedBy, isRetried: true, ...answeredAs };
   const accepted = await deps.batches.accept(caller, chat, asked);
   if ("ineligible" in accepted)
     throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
 }
 
-/** The chat of a request, and as what it is to be answered. */
-async function readItem(deps: ItemDeps, batch: FileBatchDocument, body: unknown) {
-  const { endpoint, tenantId } = batch;
-  if (endpoint === messagesEndpoint) return toMessagesChat(deps, batch, body);
-  if (endpoint !== "/v1/responses") return { chat: fromOpenAi(readBody("/v1/chat/completions", body)) };
-  const { chat, response } = fromResponseLine(readBody("/v1/responses", body));
-  return { chat, response: { ...response, ignored: [...response.ignored, ...(await deps.ignoredBy(tenantId, chat))] } };
+type ReadItem = { batch: FileBatchDocument; caller: GatewayCaller; body: unknown };
+
+/** The chat of a request, planned, and as what it is to be answered. */
+async function readItem(deps: ItemDeps, item: ReadItem) {
+  const { batch, caller, body } = item;
+  if (batch.endpoint === messagesEndpoint) return toMessagesChat(deps, item);
+  if (batch.endpoint !== "/v1/responses")
+    return { chat: await deps.plan(caller, fromOpenAi(readBody("/v1/chat/completions", body))) };
+  const { chat: asked, response } = fromResponseLine(readBody("/v1/responses", body));
+  const chat = await deps.plan(caller, asked);
+  return { chat, response: { ...response, ignored: [...response.ignored, ...chat.ignored] } };
 }
 
-type MessagesChat = { chat: ChatRequest | ForwardedChat; message: { ignored: string[] } };
+type MessagesChat = { chat: PlannedChat | ForwardedChat; message: { ignored: string[] } };
 
 /** A request of the Messages API: as it came for a model whose provider has this API, translated for any other. */
 async function toMessagesChat(
-  { findForwarding, ignoredBy }: ItemDeps,
-  { tenantId, sentWith }: FileBatchDocument,
-  params: unknown,
+  { findForwarding, plan }: ItemDeps,
+  { batch: { tenantId, sentWith }, caller, body: params }: ReadItem,
 ): Promise<MessagesChat> {
   const name = Object(params).model;
   const model = typeof name === "string" ? await findForwarding(tenantId, name) : undefined;
@@ -90,6 +93,6 @@ async function toMessagesChat(
   const body = readBody(messagesEndpoint, params);
   if (body.stream === true) throw invalidRequest("stream", "stream: A batch does not stream.");
   const { request, ignored } = toChat(body);
-  const settings = await ignoredBy(tenantId, request);
-  return { chat: request, message: { ignored: [...unreadFields(Object(params)), ...ignored, ...settings] } };
+  const chat = await plan(caller, request);
+  return { chat, message: { ignored: [...unreadFields(Object(params)), ...ignored, ...chat.ignored] } };
 }

@@ -6,7 +6,7 @@ import type { BatchDocument, BatchItemDocument } from "../../../store/batch-stor
 import type { JobRecord } from "../../../store/job-record.ts";
 import { unlessDuplicate } from "../../../store/writes.ts";
 import type { ForwardedChat } from "../../chat/forward.ts";
-import type { ChatRequest } from "../../chat/request.ts";
+import type { PlannedChat } from "../../chat/plan.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import { toTarget } from "../../resilience/target.ts";
 import { type BatchDeps, makeCollector, type RunDeps } from "./collect.ts";
@@ -45,11 +45,11 @@ export function makeBatches(deps: BatchDeps) {
      * Accepts a chat for the next batch, once however often it is called with the same `jobId`, as a job that waits under it,
      * or says why it cannot be batched. `isRetried`: the caller retries with the same id until accepted. `admit` is called
      * before anything is kept of a chat that can be batched. `message`, `response`: its answer is to be one of that API.
-     * @throws AppError as planning a chat does, `budget_exhausted`, and what `admit` throws.
+     * @throws AppError `provider_not_configured`, `budget_exhausted`, and what `admit` throws.
      */
     async accept(
       caller: GatewayCaller,
-      given: ChatRequest | ForwardedChat,
+      given: PlannedChat | ForwardedChat,
       { jobId, startedBy, isRetried = false, admit, message, response }: BatchedAs,
     ): Promise<{ job: JobRecord } | { ineligible: Ineligible }> {
       const { plan, request, bounds, raw, debug } = await planItem(gateway, caller.tenantId, given);

@@ -2,10 +2,8 @@ import { defined } from "../../../defined.ts";
 import { hashDigits } from "../../../ids.ts";
 import type { BatchItemDocument } from "../../../store/batch-store.ts";
 import { toCompletionRequest } from "../../chat/complete.ts";
-import { compressChat } from "../../chat/compress.ts";
 import { type ForwardedChat, planForwarded, toCountedRequest } from "../../chat/forward.ts";
-import { type Plan, planChat } from "../../chat/plan.ts";
-import type { ChatRequest } from "../../chat/request.ts";
+import type { Plan, PlannedChat } from "../../chat/plan.ts";
 import type { GatewayDeps } from "../../deps.ts";
 import { boundChat, type CostBounds } from "../../money/prices.ts";
 import type { BatchItem, CompletionRequest, Provider, RawRequest } from "../../providers/provider.ts";
@@ -20,13 +18,13 @@ type PlannedItem = {
 };
 
 /**
- * Plans a chat for a batch. One that is forwarded as it came has its text alone: what was read of it to count it is not kept.
- * @throws AppError as planning a chat does.
+ * A planned chat as a batch asks for it. One that is forwarded as it came has its text alone: what was read of it to count it
+ * is not kept. @throws AppError as `planForwarded`.
  */
 export async function planItem(
   deps: GatewayDeps,
   tenantId: string,
-  given: ChatRequest | ForwardedChat,
+  given: PlannedChat | ForwardedChat,
 ): Promise<PlannedItem> {
   if ("raw" in given) {
     const { model, raw, maxTokens } = given;
@@ -34,12 +32,10 @@ export async function planItem(
     const bounds = toCountedRequest(given).toBounds();
     return { plan: await planForwarded(deps, { tenantId }, given), request, bounds, raw };
   }
-  const isCompressed = given.options?.compress === true;
-  const { request: chat, report } = isCompressed ? await compressChat(given) : { request: given, report: undefined };
-  const plan = await planChat(deps, tenantId, chat);
+  const { plan, request: chat, compression } = given;
   const { model } = plan.routing;
   const request = toCompletionRequest(chat, model);
-  const debug = given.options?.debug === true ? defined({ compression: report }) : undefined;
+  const debug = chat.options?.debug === true ? defined({ compression }) : undefined;
   return { plan, request, bounds: boundChat(model, request), ...defined({ debug }) };
 }
 

@@ -53,8 +53,7 @@ export function makeInputReader(
       await reserveForBody(ctx, most.bytes, { isKept: route.keepsFile !== undefined });
       given = readPart(route.multipart, await readMultipartBody(ctx, most, keepFileOf(ctx)), "body");
     } else if (route.body) {
-      const turn = reserveForBody(ctx, limit.bytes);
-      if (turn !== undefined) await turn; // that of a small body is at once
+      await reserveForBody(ctx, limit.bytes);
       const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
       const json = isAbsent ? {} : await readJsonBody(ctx, limit, kept);
       given = readPart(route.body, json, "body");

@@ -62,25 +62,23 @@ export function makeBodyBudget(options: {
      * the memory that waits for it.
      * @throws AppError as `reserve`, and as `takeUpload`; `client_closed`.
      */
-    reserveForBody(ctx: ApiContext, limitBytes: number, { isKept = false } = {}): Promise<void> | undefined {
+    async reserveForBody(ctx: ApiContext, limitBytes: number, { isKept = false } = {}): Promise<void> {
       const length = ctx.get("content-length");
       const isUnknown = length === "" && ctx.get("transfer-encoding") !== "";
       const bytes = isUnknown ? limitBytes : Math.min(Number(length), limitBytes);
-      if (!(bytes > QUICK_BYTES)) return undefined;
+      if (!(bytes > QUICK_BYTES)) return;
       const isReserved = bytes > SMALL_BYTES;
       if (isReserved) reserve(ctx, isKept ? SMALL_BYTES : bytes);
       const waitMs = takeUpload?.(nameOf(ctx), bytes) ?? 0;
-      const begin = () => {
-        if (ctx.req.destroyed) throw clientClosed();
-        if (!isReserved) return;
-        const pace = watchPace(ctx.req, measureMs);
-        ctx.res.once("close", () => clearInterval(pace));
-      };
       // One of unknown length is mostly small, and counts for so much that there are few of them.
-      if (waitMs === 0 || isUnknown) return void begin();
-      return delay(waitMs, undefined, { signal: ctx.state.signal }).then(begin, (cause: unknown) => {
-        throw clientClosed(cause);
-      });
+      if (waitMs > 0 && !isUnknown)
+        await delay(waitMs, undefined, { signal: ctx.state.signal }).catch((cause: unknown) => {
+          throw clientClosed(cause);
+        });
+      if (ctx.req.destroyed) throw clientClosed();
+      if (!isReserved) return;
+      const pace = watchPace(ctx.req, measureMs);
+      ctx.res.once("close", () => clearInterval(pace));
     },
   };
 }

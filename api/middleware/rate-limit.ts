@@ -25,8 +25,7 @@ export async function admit(
 }
 
 async function take(ctx: ApiContext, limits: RateLimits, name: string): Promise<void> {
-  const taken = limits.take(name);
-  const rate = taken instanceof Promise ? await taken : taken;
+  const rate = await limits.take(name);
   const { headers } = ctx.state;
   if (headers.ratelimit === undefined || !rate.isAllowed) {
     headers["ratelimit-policy"] = limits.policy;

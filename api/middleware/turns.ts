@@ -23,7 +23,7 @@ export function makeTurns({ callsATurn = CALLS_A_TURN, turnMs = TURN_MS, maxWait
     clearInterval(turns);
     turns = undefined;
   };
-  return function takeTurn(): boolean | Promise<boolean> {
+  return async function takeTurn(): Promise<boolean> {
     turns ??= setInterval(beginNext, turnMs).unref();
     if (left > 0) {
       left -= 1;

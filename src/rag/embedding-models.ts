@@ -14,8 +14,8 @@ export function makeEmbeddingModels(
     platformModel,
     /** As it is stored now. */
     read,
-    /** A promise only when it must be read; never older than 4 s. */
-    find: cache.find,
+    /** Never older than 4 s. */
+    find: async (tenantId: string) => cache.find(tenantId),
     /** Sets a tenant's choice; null for the platform's. */
     async set(tenantId: string, model: string | null): Promise<void> {
       await store.tenants.setEmbeddingModel(tenantId, model);

@@ -57,7 +57,7 @@ export function makeAccessTokens({
   tenants: Pick<TenantStore, "find" | "findByName">;
 }) {
   const { issuer, audience, jwksUrl, tenantClaim } = config.tokens;
-  if (issuer === undefined) return () => null;
+  if (issuer === undefined) return async () => null;
   if (audience.length === 0) throw new ConfigError("AUTH_ISSUER needs AUTH_AUDIENCE, or PUBLIC_URL.");
   let keys: ReturnType<typeof createRemoteJWKSet> | undefined;
   const keysOf = async () => {
@@ -89,7 +89,7 @@ export function makeAccessTokens({
     const tenant = await known.find(named);
     return tenant && toCaller(tenant, claims.data);
   };
-  return (token: string) => (isAccessToken(token) ? callerOf(token) : null);
+  return async (token: string) => (isAccessToken(token) ? callerOf(token) : null);
 }
 
 /** @throws AppError `insufficient_scope` without a role. */

@@ -22,13 +22,10 @@ export function makeCallTexts(
   };
   const cache = makeStaleWhileRevalidate(async (tenantId) => toKept((await store.find(tenantId))?.callTextDays));
   return {
-    /** A promise only when it must be read; never older than 4 s. */
-    find: cache.find,
+    /** Never older than 4 s. */
+    find: async (tenantId: string) => cache.find(tenantId),
     /** Whether the texts of a call that is made now are kept; likewise. */
-    areKept(tenantId: string): boolean | Promise<boolean> {
-      const kept = cache.find(tenantId);
-      return kept instanceof Promise ? kept.then((value) => value !== "off") : kept !== "off";
-    },
+    areKept: async (tenantId: string) => (await cache.find(tenantId)) !== "off",
     /** @throws AppError `invalid_request` for more days than the platform keeps the records. */
     async put(tenantId: string, kept: "off" | number): Promise<void> {
       if (kept !== "off" && logDays > 0 && kept > logDays) {

@@ -58,13 +58,13 @@ export function makeCallerCache<K extends KeyDocument>({
   });
   const toCaller = ({ caller, expiresAt }: Found) =>
     expiresAt !== undefined && expiresAt <= Date.now() ? null : caller;
-  const find = (key: string): Caller | null | Promise<Caller | null> => {
-    const found = known.find(key);
-    if (!(found instanceof Promise)) return toCaller(found);
-    return found.then(toCaller, (error: unknown) => {
+  const find = async (key: string): Promise<Caller | null> => {
+    try {
+      return toCaller(await known.find(key));
+    } catch (error) {
       if (error === unknownKey) return null;
       throw error;
-    });
+    }
   };
   const findNew = async (key: string, address: string): Promise<Caller | null> => {
     const release = enter.address(address);
@@ -82,7 +82,7 @@ export function makeCallerCache<K extends KeyDocument>({
      * The caller of `key`, or null. `address`: whose places a new key takes; without it none.
      * @throws AppError `rate_limited` for a new key when the places of its address, or all, are taken.
      */
-    find(key: string, address?: () => string): Caller | null | Promise<Caller | null> {
+    async find(key: string, address?: () => string): Promise<Caller | null> {
       if (unknown.has(key)) return null;
       return address === undefined || known.has(key) ? find(key) : findNew(key, address());
     },

@@ -9,8 +9,8 @@ export function makeFallbacks(store: Pick<TenantStore, "find" | "setFallbacks">)
     async (tenantId) => (await store.find(tenantId))?.fallbacks ?? [],
   );
   return {
-    /** A promise only when they must be read; never older than 4 s. */
-    find: cache.find,
+    /** Never older than 4 s. */
+    find: async (tenantId: string) => cache.find(tenantId),
     /** Replaces all of a tenant's. */
     async put(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void> {
       await store.setFallbacks(tenantId, fallbacks);

@@ -101,8 +101,8 @@ export function makeRateLimits(deps: {
   return {
     /** The rule, as the header `RateLimit-Policy` states it. */
     policy: `"requests";q=${capacity};w=60`,
-    /** Takes one request from a tenant's rate. Answers at once while this process holds leased tokens. */
-    take(tenantId: string): Rate | Promise<Rate> {
+    /** Takes one request from a tenant's rate. Does not wait for Redis while this process holds leased tokens. */
+    async take(tenantId: string): Promise<Rate> {
       let rate = rates.get(tenantId);
       if (rate === undefined) {
         rate = { tokens: 0, left: capacity, emptyUntil: 0, usedAt: 0, leasing: undefined };

@@ -61,10 +61,10 @@ export function makeProviderKeys(deps: ProviderKeysDeps) {
   return {
     /**
      * The key that a call of this tenant uses: the tenant's own, else the platform's; undefined when there is none. Kept in
-     * memory for a few seconds, so usually no promise. A change is seen everywhere within 5 s.
+     * memory for a few seconds; a change is seen everywhere within 5 s.
      * @throws AppError `provider_key_unreadable`: no other key ever replaces one that cannot be read.
      */
-    find: (tenantId: string, provider: string) => caches.get(provider)?.find(tenantId),
+    find: async (tenantId: string, provider: string) => caches.get(provider)?.find(tenantId),
     /** A key by its id, for a batch that was submitted with it. */
     async byId(tenantId: string, keyId: string): Promise<ProviderKey | undefined> {
       const provider = keyProviders.find((one) => keyId === platformKeyId(one) || keyId === `${tenantId}:${one}`);

@@ -142,8 +142,7 @@ export function makeQuotas({ store, limits }: { store: Counted; limits: Config["
     async check(tenantId: string, name: QuotaName, amount = 1): Promise<(more: number) => void> {
       const limit = limits[name];
       const key = `${name} ${tenantId}`;
-      const found = counts.find(key);
-      let counted = found instanceof Promise ? await found : found; // in memory for most calls
+      let counted = await counts.find(key);
       if (counted.used + amount > limit) {
         counts.forget(key); // some may have been deleted since
         counted = await counts.find(key);

@@ -39,7 +39,7 @@ export function makeSessions({ apiKeys, sessions, tenants }: Pick<Store, "apiKey
   });
   return {
     /** The caller of this token; null when its session has ended. Never older than 5 s. @throws as `makeCallerCache`'s. */
-    authenticate: (token: string, address?: () => string): Caller | null | Promise<Caller | null> =>
+    authenticate: async (token: string, address?: () => string): Promise<Caller | null> =>
       tokenPattern.test(token) ? callers.find(token, address) : null,
     /** Opens a session of a key; its token is returned here only. */
     async open({ tenantId, keyId }: Caller, key: string): Promise<Session> {

@@ -40,7 +40,6 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
   const widgetKeys = makeWidgetKeys(store);
   const callerOfToken = makeAccessTokens({ config, tenants: store.tenants });
   const keyUse = makeKeyUse({ apiKeys: store.apiKeys, logger });
-  const noted = (found: Found) => noteUse(keyUse, found);
   const widgetLimits = {
     visitor: makeRateLimits({ config: config.limits.widget, redis, logger }),
     share: makeRateLimits({ config: config.limits.widgetShare, redis, logger }),
@@ -77,9 +76,11 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
      * The caller of this key or access token; null when it is unknown, expired or revoked. Never older than 5 s. `address`: the
      * client's, which bounds how many keys it may try. @throws AppError `rate_limited` for a key that is new here, beyond that bound.
      */
-    authenticate(key: string, address?: () => string): Caller | null | Promise<Caller | null> {
-      if (isApiKey(key)) return noted(callers.find(key, address));
-      return isWidgetKey(key) ? widgetKeys.authenticate(key, address) : callerOfToken(key);
+    async authenticate(key: string, address?: () => string): Promise<Caller | null> {
+      if (!isApiKey(key)) return isWidgetKey(key) ? widgetKeys.authenticate(key, address) : callerOfToken(key);
+      const caller = await callers.find(key, address);
+      if (caller) keyUse.note(caller.keyId);
+      return caller;
     },
     /** Makes a key, which is returned here only. */
     async createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }> {
@@ -116,13 +117,4 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
       await keyUse.close();
     },
   };
-}
-
-type Found = Caller | null | Promise<Caller | null>;
-
-/** Notes that the key of a caller is used; the caller. */
-function noteUse(keyUse: Pick<ReturnType<typeof makeKeyUse>, "note">, found: Found): Found {
-  if (found instanceof Promise) found.then((caller) => caller && keyUse.note(caller.keyId)).catch(() => undefined);
-  else if (found) keyUse.note(found.keyId);
-  return found;
 }

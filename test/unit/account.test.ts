@@ -45,7 +45,10 @@ function makeHarness() {
   const caller: GatewayCaller = { tenantId: "ten_1", keyId: "key_1", surface: "api", signal: leaving.signal };
   const limit = { check: () => undefined, spend: (one: object) => void spent.push(one) };
   const held: Reservation = { nanoUsd: 1_000_000, bounds, settle: (nanoUsd) => void settled.push(nanoUsd) };
-  const ledger = { record: (record: CompletionDocument) => void records.push(record), requireTaken: () => undefined };
+  const ledger = {
+    record: (record: CompletionDocument) => void records.push(record),
+    requireTaken: async () => undefined,
+  };
   return { records, settled, spent, leaving, caller: { ...caller, limit }, held, ledger };
 }
 
@@ -176,7 +179,7 @@ describe("the account of a model call", () => {
     const step = async (name: string) => void order.push(name);
     const deps = {
       callTexts: { areKept: () => step("settings read").then(() => true) },
-      ledger: { ...ledger, requireTaken: () => (order.includes("taken") ? undefined : step("taken")) },
+      ledger: { ...ledger, requireTaken: () => step("taken") },
       budgets: { reserve: () => step("reserved").then(() => held) },
     };
     const limit = { ...caller.limit, check: () => void order.push("checked") };
@@ -186,17 +189,16 @@ describe("the account of a model call", () => {
     expect(records).to.deep.equal([]);
   });
 
-  it("is opened at once where there is nothing to wait for, and without the store for a free model", async () => {
+  it("is opened without the store for a free model", async () => {
     const { caller, ledger } = makeHarness();
-    const free = { budgets: { reserve: () => undefined }, callTexts: { areKept: () => false } };
-    expect(openCall({ ledger, ...free }, caller, about)).to.have.property("logId");
+    const free = { budgets: { reserve: async () => undefined }, callTexts: { areKept: async () => false } };
     const full = { ...ledger, requireTaken: () => Promise.reject(unavailable("The store")) };
     const ofPrice = (input: number) => ({
       ...about,
       routing: { ...about.routing, model: { ...model, price: { input, output: 1 } } },
     });
-    expect(openCall({ ledger: full, ...free }, caller, ofPrice(0))).to.have.property("logId");
-    const error = await Promise.resolve(openCall({ ledger: full, ...free }, caller, ofPrice(0.2))).catch(toErrorView);
+    expect(await openCall({ ledger: full, ...free }, caller, ofPrice(0))).to.have.property("logId");
+    const error = await openCall({ ledger: full, ...free }, caller, ofPrice(0.2)).catch(toErrorView);
     expect(error).to.include({ code: "unavailable" });
   });
 });

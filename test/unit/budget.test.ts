@@ -103,11 +103,11 @@ describe("budgets", () => {
     const [budgets, without, poor] = [openProcess(), await tenant(null), await tenant(0)];
     const unasked = () => expect.fail("asked what the call may cost");
     expect(await budgets.view(without)).to.equal(null);
-    expect(budgets.reserve(without, unasked, signal), "at once").to.equal(undefined);
+    expect(await budgets.reserve(without, unasked, signal)).to.equal(undefined);
     expect(await openProcess().reserve(without, callOf(1), signal)).to.equal(undefined);
     expect(await budgets.reserveForLater(without, unasked)).to.equal(undefined);
-    expect(budgets.reserve(poor, free, signal), "at once").to.equal(undefined);
-    expect(budgets.reserve(poor, free, signal), "once it is read").to.equal(undefined);
+    expect(await budgets.reserve(poor, free, signal)).to.equal(undefined);
+    expect(await budgets.reserve(poor, free, signal), "once it is read").to.equal(undefined);
     expect(await budgets.reserveForLater(poor, free)).to.equal(undefined);
   });
 

@@ -21,7 +21,7 @@ const tenantKey = (tenantId: string): ProviderKey => ({
   source: "tenant",
 });
 
-/** A gateway whose provider OpenAI is a function, and whose keys are read as the store would: now and then by a promise. */
+/** A gateway whose provider OpenAI is a function. */
 function makeDeps(
   find: GatewayDeps["keys"]["find"],
   answer: (apiKey: string | undefined) => Promise<string>,
@@ -44,19 +44,19 @@ function makeDeps(
     catalogue: makeCatalogue({ baseUrl: undefined, apiKey: undefined, model: "default", embeddingModel: undefined }),
     providers: new Map([["openai", provider]]),
     keys: { find, byId: async () => undefined },
-    customProviders: { find: () => undefined, models: () => new Map() },
-    fallbacks: { find: () => [] },
+    customProviders: { find: async () => undefined, models: async () => new Map() },
+    fallbacks: { find: async () => [] },
     breakerOf: makeBreakers().of,
     ledger: {
       record: () => undefined,
       write: async () => undefined,
       pending: () => undefined,
       flush: async () => undefined,
-      requireTaken: () => undefined,
+      requireTaken: async () => undefined,
       close: async () => undefined,
     },
     budgets: {
-      reserve: () => undefined,
+      reserve: async () => undefined,
       reserveForLater: async () => undefined,
       settleLater: async () => undefined,
       view: async () => null,
@@ -65,7 +65,7 @@ function makeDeps(
       flush: async () => undefined,
     },
     schemaChecks: { checkDefinition: async () => undefined, checkInput: async () => undefined },
-    callTexts: { areKept: () => false },
+    callTexts: { areKept: async () => false },
     maxAttempts: 5,
   };
 }
@@ -86,9 +86,9 @@ describe("keys of a call", () => {
     return error;
   };
 
-  it("uses each tenant's own key, read now or later", async () => {
+  it("uses each tenant's own key", async () => {
     const deps = makeDeps(
-      (tenantId) => (tenantId === "a" ? tenantKey("a") : Promise.resolve(tenantKey(tenantId))),
+      async (tenantId) => tenantKey(tenantId),
       async (apiKey) => apiKey ?? "none",
     );
     expect((await chatOf(deps).complete(caller("a"), request)).text).to.equal("sk-of-a");
@@ -97,7 +97,7 @@ describe("keys of a call", () => {
 
   it("refuses a model for which there is no key", async () => {
     const deps = makeDeps(
-      () => undefined,
+      async () => undefined,
       async () => "never",
     );
     const error = await errorOf(chatOf(deps).complete(caller("a"), request));
@@ -110,7 +110,7 @@ describe("keys of a call", () => {
 
   it("says that it is the tenant's key that the provider refused, and never shows it", async () => {
     const deps = makeDeps(
-      (tenantId) => tenantKey(tenantId),
+      async (tenantId) => tenantKey(tenantId),
       () => Promise.reject(new AppError("provider_key_refused", "no", { details: { status: 401, code: "sk-of-a" } })),
     );
     const error = await errorOf(chatOf(deps).complete(caller("a"), request));
@@ -131,7 +131,7 @@ describe("keys of a call", () => {
 
   it("keeps a breaker for each key, so that one tenant's broken account affects no other", async () => {
     const deps = makeDeps(
-      (tenantId) => tenantKey(tenantId),
+      async (tenantId) => tenantKey(tenantId),
       (apiKey) =>
         apiKey === "sk-of-a"
           ? Promise.reject(new AppError("provider_failed", "down", { retryable: true }))
@@ -148,7 +148,7 @@ describe("keys of a call", () => {
     let lookups = 0;
     const chat = chatOf(
       makeDeps(
-        (tenantId) => ({ ...tenantKey(tenantId), apiKey: `sk-${++lookups}` }),
+        async (tenantId) => ({ ...tenantKey(tenantId), apiKey: `sk-${++lookups}` }),
         async (key) => `${key}`,
       ),
     );

@@ -40,8 +40,7 @@ export async function planChat(deps: GatewayDeps, tenantId: string, request: Cha
     const keys = await findKeys(deps, tenantId, { providers: providerIds });
     return { routing: routeAuto(catalogue, request, (model) => isUsable(keys, model)), keys, tenantId };
   }
-  const found = findModel(deps, tenantId, request.model);
-  const model = requireModel(found instanceof Promise ? await found : found, request.model, "chat");
+  const model = requireModel(await findModel(deps, tenantId, request.model), request.model, "chat");
   const configured = (await deps.fallbacks.find(tenantId)).find(
     (one) => one.model === model.id || catalogue.find(one.model) === model,
   );

@@ -83,28 +83,16 @@ export type PricedCall = CallAbout & { toBounds: () => CostBounds };
 
 /**
  * Begins a call that will cost something: the most that it can cost is set aside of the tenant's budget, or what is left.
- * A promise only when there is a budget to take it from, or when the tenant's settings must be read.
  * @throws AppError `budget_exhausted`; `storage_full`, `store_read_only` while its record could not be kept; what the run's
  * limit throws.
  */
-export function openCall(deps: CallDeps, caller: GatewayCaller, about: PricedCall): Call | Promise<Call> {
-  const areTextsKept = caller.isErased ? false : deps.callTexts.areKept(caller.tenantId);
-  if (areTextsKept instanceof Promise) return areTextsKept.then((are) => openPaid(deps, caller, about, are));
-  return openPaid(deps, caller, about, areTextsKept);
-}
-
-function openPaid(
-  deps: CallDeps,
-  caller: GatewayCaller,
-  about: PricedCall,
-  areTextsKept: boolean,
-): Call | Promise<Call> {
-  const refused = about.routing.model.price.input > 0 ? deps.ledger.requireTaken() : undefined;
-  if (refused) return refused.then(() => openPaid(deps, caller, about, areTextsKept));
+export async function openCall(deps: CallDeps, caller: GatewayCaller, about: PricedCall): Promise<Call> {
+  const mayKeep = about.kind === "chat" && caller.isErased !== true; // only chats have texts in their records
+  const areTextsKept = mayKeep && (await deps.callTexts.areKept(caller.tenantId));
+  if (about.routing.model.price.input > 0) await deps.ledger.requireTaken();
   caller.limit?.check();
-  const begin = (held: Reservation | undefined) => beginCall(deps.ledger, caller, { ...about, areTextsKept }, held);
-  const reserved = deps.budgets.reserve(caller.tenantId, about.toBounds, caller.signal);
-  return reserved instanceof Promise ? reserved.then(begin) : begin(reserved);
+  const held = await deps.budgets.reserve(caller.tenantId, about.toBounds, caller.signal);
+  return beginCall(deps.ledger, caller, { ...about, areTextsKept }, held);
 }
 
 /** Begins the record of a call; it reaches the ledger when it is settled. */

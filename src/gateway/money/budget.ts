@@ -102,17 +102,13 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
   };
   return {
     /**
-     * Sets an amount aside before a call. Answers at once, with nothing, for a tenant without a budget and for a call that
-     * costs nothing; only others wait for the store. Where other calls of this process hold what is left, it waits up to
+     * Sets an amount aside before a call: nothing for a tenant without a budget and for a call that costs nothing, which does
+     * not wait for the store. Where other calls of this process hold what is left, it waits up to
      * `MAX_WAIT_MS` for them to end.
      * @throws AppError `budget_exhausted` when less than the claim is left.
      */
-    reserve(
-      tenantId: string,
-      toBounds: () => CostBounds,
-      signal: AbortSignal,
-    ): Reservation | undefined | Promise<Reservation | undefined> {
-      const limit = limits.find(tenantId);
+    async reserve(tenantId: string, toBounds: () => CostBounds, signal: AbortSignal): Promise<Reservation | undefined> {
+      const limit = limits.find(tenantId); // not awaited: a free call does not need it
       if (limit === undefined) return undefined;
       const bounds = toBounds();
       if (bounds.mostNanoUsd !== 0) return take(tenantId, bounds, signal);

@@ -104,14 +104,13 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
       onSettled(document);
     },
     /**
-     * To be called before what costs money. Once the store has refused a record, the promise resolves when it takes writes.
+     * To be called before what costs money. Once the store has refused a record, it resolves when the store takes writes.
      * @throws AppError `storage_full`, `store_read_only`, `unavailable`.
      */
-    requireTaken(): Promise<void> | undefined {
-      if (!isRejected) return undefined;
-      return checkWrites().then(() => {
-        isRejected = false;
-      });
+    async requireTaken(): Promise<void> {
+      if (!isRejected) return;
+      await checkWrites();
+      isRejected = false;
     },
     /** The record of a call that is not written yet. */
     pending: (logId: string) => waiting.get(logId),

@@ -60,13 +60,11 @@ export function makeCustomProviders(deps: CustomProvidersDeps) {
     at: new Date(),
   });
   return {
-    /** All models of a tenant's custom providers, by id. A promise only when they must be read; never older than 4 s. */
-    models: (tenantId: string) => cache.find(tenantId),
-    /** The model `provider/id` of a tenant. A promise only when it must be read. */
-    find(tenantId: string, name: string): CataloguedModel | undefined | Promise<CataloguedModel | undefined> {
-      if (!name.includes("/")) return undefined;
-      const models = cache.find(tenantId);
-      return models instanceof Promise ? models.then((all) => all.get(name)) : models.get(name);
+    /** All models of a tenant's custom providers, by id; never older than 4 s. */
+    models: async (tenantId: string) => cache.find(tenantId),
+    /** The model `provider/id` of a tenant. */
+    async find(tenantId: string, name: string): Promise<CataloguedModel | undefined> {
+      return name.includes("/") ? (await cache.find(tenantId)).get(name) : undefined;
     },
     /** What tenants see of their custom providers: never the keys. */
     list: async (tenantId: string) => (await store.list(tenantId, MAX_PROVIDERS)).map(toProviderView),

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
 import { type Catalogue, makeCatalogue, requireModel, toModelEntry } from "../../src/gateway/catalogue.ts";
-import { toCompletionRequest } from "../../src/gateway/chat/complete.ts";
+import { toCompletionRequest } from "../../src/gateway/chat/attempt.ts";
 import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import { classifyTask, type IsUsable, routeAuto, routeNamed } from "../../src/gateway/chat/route-model.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";

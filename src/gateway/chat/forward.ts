@@ -10,7 +10,7 @@ import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
 import { attemptTarget, findKeys, isUsable, notConfigured, toTarget } from "../resilience/target.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
-import { toCompletionRequest, toContent } from "./complete.ts";
+import { toCompletionRequest, toContent } from "./attempt.ts";
 import type { Plan } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
 import { factsOf } from "./stream.ts";

@@ -2,18 +2,14 @@ import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { markReasoning } from "../messages.ts";
-import type { Call } from "../money/account.ts";
-import type { CallContext, CompletionRequest, StreamPart } from "../providers/provider.ts";
+import type { StreamPart } from "../providers/provider.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
-import { askModel } from "../resilience/retry.ts";
 import type { AttemptPermit } from "../resilience/target.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
-import { readably, settleChat, toAsked, toCompletionRequest, toContent } from "./complete.ts";
+import { type Attempt, attempt } from "./attempt.ts";
 import { makeFenceFilter } from "./json-fence.ts";
 import type { ChatOutcome } from "./outcome.ts";
-import { type PlannedChat, reportFallback } from "./plan.ts";
-import { findMismatch } from "./response-format.ts";
-import type { Routing } from "./route-model.ts";
+import type { PlannedChat } from "./plan.ts";
 import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "./streamed-response.ts";
 
 /**
@@ -43,23 +39,19 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
   try {
     if (await isSilentFor(SILENCE_MS, opening)) yield [];
     stream = await opening;
+    const { first, rest } = stream.result;
     const filter = stream.request.responseFormat && makeFenceFilter();
-    for (let parts: StreamPart[] | undefined = stream.first; parts !== undefined; parts = await stream.rest()) {
+    for (let parts: StreamPart[] | undefined = first; parts !== undefined; parts = await rest()) {
       if (caller.signal.aborted) throw fromAbort(caller.signal);
-      const deltas = response.take(filter ? filter(parts) : parts, stream.routing.model.provider);
+      const deltas = response.take(filter ? filter(parts) : parts, stream.model.provider);
       if (response.finish() === undefined) {
         if (deltas.length > 0) yield deltas;
         continue;
       }
-      const { responseFormat } = stream.request;
-      if (responseFormat !== undefined) {
-        if (deltas.length > 0) yield deltas.splice(0);
-        const answer = { text: response.content().text, finishReason: response.finish()?.finishReason };
-        const mismatch = await findMismatch(deps.schemaChecks, caller, responseFormat, answer);
-        if (mismatch !== undefined) throw mismatch;
-      }
+      if (filter && deltas.length > 0) yield deltas.splice(0); // the check of the whole text may take a while
+      const end = await endStream(stream, response);
       failure = undefined;
-      yield [...deltas, settleWhole(stream, response)];
+      yield [...deltas, end];
       return;
     }
     throw streamCut();
@@ -69,35 +61,31 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
   } finally {
     upstream.release(failure === undefined);
     stream ??= await opening.catch(() => undefined); // one that did not open has settled its own record
-    await stream?.leave();
+    await stream?.result.leave();
     if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
-    stream?.permit.note(() => factsOf(response));
-    stream?.permit.leave(failure);
-    if (stream !== undefined && failure !== undefined) {
-      stream.call.settle({ ...servedOf(stream, response), error: failure });
-    }
+    stream?.result.permit.note(() => factsOf(response));
+    stream?.result.permit.leave(failure);
+    if (failure !== undefined) stream?.fail(failure, servedOf(stream, response));
   }
 }
 
 /** The served part of a stream, which the provider bills whether the stream ended or broke off. */
-function servedOf({ request: { messages }, routing: { model } }: OpenStream, response: StreamedResponse) {
-  const estimate = () => response.measure({ messages, model });
-  return { usage: response.usage(), estimate, content: () => toContent(messages, response.content().text) };
+function servedOf({ request: { messages }, model }: OpenStream, response: StreamedResponse) {
+  return {
+    usage: response.usage(),
+    estimate: () => response.measure({ messages, model }),
+    text: response.content().text,
+  };
 }
 
-/** Settles a stream that came to its end, and reports it. */
-function settleWhole(stream: OpenStream, response: StreamedResponse): StreamEnd {
+/** Settles a stream that came to its end, and reports it. Throws as `settle`. */
+async function endStream(stream: OpenStream, response: StreamedResponse): Promise<StreamEnd> {
   const { finishReason = "stop", providerFinishReason } = response.finish() ?? {};
-  const end = { ...servedOf(stream, response), finishReason };
   const { toolCalls } = response.content();
   const given = response.parts();
-  const parts = given && markReasoning(given, stream.routing.model.provider);
-  return {
-    type: "end",
-    toolCalls,
-    ...defined({ parts, providerFinishReason }),
-    ...settleChat(stream.call, stream.routing, end),
-  };
+  const parts = given && markReasoning(given, stream.model.provider);
+  const settled = await stream.settle({ ...servedOf(stream, response), finishReason });
+  return { type: "end", toolCalls, ...defined({ parts, providerFinishReason }), ...settled };
 }
 
 /** What a stream has reported of itself. */
@@ -121,29 +109,25 @@ function makeUpstream(signal: AbortSignal): { signal: AbortSignal; release(isCom
   };
 }
 
-type OpenStream = {
+type OpenStream = Attempt<{
   first: StreamPart[];
   rest(): Promise<StreamPart[] | undefined>;
-  leave(): Promise<unknown> | undefined;
+  leave(): Promise<unknown>;
   permit: AttemptPermit;
-  call: Call;
-  routing: Routing;
-  request: CompletionRequest;
-};
+}>;
 
-/** Opens the stream of one model and reads its first parts, with retries. When it does not open, its record is settled here. */
+/** Opens the stream of one model and reads its first parts, with retries. When it does not open, its record is settled. */
 async function openStream(
   deps: GatewayDeps,
-  { caller, request: chat }: PlannedChat,
+  chat: PlannedChat,
   share: Share,
   signal: AbortSignal,
 ): Promise<OpenStream> {
-  const { model, provider } = share.target;
-  const request = toCompletionRequest(chat, model);
-  const asked = { ...toAsked(caller, model, request), isStreamed: true, signal };
-  const { call, result } = await askModel(deps, share, asked, (call) => {
-    const capped = call.capped(request);
-    const begin = async (readable: CompletionRequest, context: CallContext) => {
+  const { provider } = share.target;
+  const stream = await attempt(deps, chat, share, {
+    isStreamed: true,
+    signal,
+    async ask(readable, context, permit) {
       const iterator = provider.stream(readable, context)[Symbol.asyncIterator]();
       const rest = async () => {
         const result = await iterator.next();
@@ -151,16 +135,11 @@ async function openStream(
       };
       const first = await rest();
       if (first === undefined) throw providerFault("The provider sent an empty stream.");
-      return { first, rest, leave: () => iterator.return?.() };
-    };
-    return async (context, permit) => ({
-      ...(await readably(capped, (readable) => begin(readable, context))),
-      permit,
-    });
+      return { first, rest, leave: async () => iterator.return?.(), permit };
+    },
   });
-  call.onFirstToken();
-  reportFallback(caller, share.routing, chat);
-  return { ...result, call, routing: share.routing, request };
+  stream.onFirstToken();
+  return stream;
 }
 
 /** Whether `opening` is still under way after `ms`. */

@@ -1,7 +1,7 @@
 import { defined } from "../../../defined.ts";
 import { hashDigits } from "../../../ids.ts";
 import type { BatchItemDocument } from "../../../store/batch-store.ts";
-import { toCompletionRequest } from "../../chat/complete.ts";
+import { toCompletionRequest } from "../../chat/attempt.ts";
 import { type ForwardedChat, planForwarded, toCountedRequest } from "../../chat/forward.ts";
 import type { Plan, PlannedChat } from "../../chat/plan.ts";
 import type { GatewayDeps } from "../../deps.ts";

@@ -2,7 +2,7 @@ import { defined } from "../../../defined.ts";
 import { AppError, type ErrorView, toErrorView, withoutText } from "../../../errors.ts";
 import type { BatchItemDocument } from "../../../store/batch-store.ts";
 import type { CompletionDocument } from "../../../store/completion-store.ts";
-import { toContent } from "../../chat/complete.ts";
+import { toContent } from "../../chat/attempt.ts";
 import { withoutFence } from "../../chat/json-fence.ts";
 import { toChatResponse } from "../../chat/response.ts";
 import { findMismatch, MISMATCH } from "../../chat/response-format.ts";

@@ -1,0 +1,155 @@
+import { defined } from "../../defined.ts";
+import { AppError } from "../../errors.ts";
+import type { CataloguedModel } from "../catalogue.ts";
+import { estimateMessageTokens } from "../count-tokens.ts";
+import type { GatewayDeps } from "../deps.ts";
+import { forProvider, type Message, textOf, withoutReasoning } from "../messages.ts";
+import type { CallEnd } from "../money/account.ts";
+import { boundChat } from "../money/prices.ts";
+import type { CallContext, CompletionRequest, FinishReason } from "../providers/provider.ts";
+import type { AnswerFacts } from "../resilience/call-attributes.ts";
+import type { Share } from "../resilience/fallback.ts";
+import { askModel } from "../resilience/retry.ts";
+import type { AttemptPermit } from "../resilience/target.ts";
+import { withWholeCalls } from "../whole-calls.ts";
+import { keepToSettings, maxTemperatureOf } from "./capabilities.ts";
+import type { RoutingView } from "./outcome.ts";
+import { type PlannedChat, reportFallback } from "./plan.ts";
+import type { ChatRequest } from "./request.ts";
+import { findMismatch } from "./response-format.ts";
+import type { Routing } from "./route-model.ts";
+
+/** Texts kept in a log record are cut to this many characters a message; a record stays far below a document's limit. */
+const KEPT_CHARACTERS = 20_000;
+
+/** How a model is asked, and how its answer is begun: whole, or with the first parts of its stream. */
+type Asking<T> = {
+  isStreamed: boolean;
+  /** Ends the call; the caller's own, unless the call may end before it. */
+  signal?: AbortSignal;
+  /** For the span of a call that is answered whole. */
+  describe?: (result: T) => AnswerFacts;
+  ask(request: CompletionRequest, context: CallContext, permit: AttemptPermit): Promise<T>;
+};
+
+/** What an answer has used, as its provider or else an estimate counts it, and its text. */
+type Served = Pick<CallEnd, "usage"> & Required<Pick<CallEnd, "estimate">> & { text: string };
+
+/** A model that was asked a chat and has begun to answer. Its record is settled by `settle` or `fail`, whichever is first. */
+export type Attempt<T> = Awaited<ReturnType<typeof attempt<T>>>;
+
+/**
+ * Asks one model of a planned chat, with retries: the same for a whole answer and for a stream. If it does not begin to
+ * answer, its record is settled here.
+ * @throws AppError as `askModel`.
+ */
+export async function attempt<T>(deps: GatewayDeps, chat: PlannedChat, share: Share, { ask, ...asking }: Asking<T>) {
+  const { caller } = chat;
+  const { routing, target } = share;
+  const { model } = target;
+  const request = toCompletionRequest(chat.request, model);
+  const { maxTokens, temperature, topP } = request;
+  const about = {
+    caller,
+    kind: "chat" as const,
+    inputTokens: () => estimateMessageTokens(request.messages, model),
+    toBounds: () => boundChat(model, request),
+    facts: { maxTokens, temperature, topP },
+  };
+  const { call, result } = await askModel(deps, share, { ...about, ...asking }, (call) => {
+    const capped = call.capped(request);
+    return (context, permit) => readably(capped, (readable) => ask(readable, context, permit));
+  });
+  reportFallback(caller, routing, chat.request);
+  const toEnd = ({ text, ...served }: Served): CallEnd => ({
+    ...served,
+    content: () => toContent(request.messages, text),
+  });
+  return {
+    result,
+    model,
+    request,
+    onFirstToken: call.onFirstToken,
+    /**
+     * Settles an answer that came to its end; what its outcome reports besides the content.
+     * @throws AppError `response_format_mismatch`, and what checks of schemas throw: it was served, and is charged.
+     */
+    async settle({ finishReason, ...served }: Served & { finishReason: FinishReason }) {
+      const { responseFormat } = request;
+      const answer = { text: served.text, finishReason };
+      const mismatch = responseFormat && (await findMismatch(deps.schemaChecks, caller, responseFormat, answer));
+      const end = { ...toEnd(served), finishReason };
+      const settled = call.settle(mismatch === undefined ? end : { ...end, error: mismatch });
+      if (mismatch !== undefined) throw mismatch;
+      const { id, provider } = model;
+      const about = { logId: call.logId, finishReason, model: id, provider, cached: false };
+      return { ...about, routing: toRoutingView(routing), ...settled };
+    },
+    /** Settles an answer that broke off: its provider bills what it has served. */
+    fail: (error: unknown, served: Served) => void call.settle({ ...toEnd(served), error }),
+  };
+}
+
+/** Asks a provider once more without the reasoning that came back, when it cannot read that. A refused request is not charged. */
+async function readably<T>(request: CompletionRequest, ask: (request: CompletionRequest) => Promise<T>): Promise<T> {
+  try {
+    return await ask(request);
+  } catch (error) {
+    const isUnreadable = error instanceof AppError && error.reason === "reasoning_unreadable";
+    const messages = isUnreadable ? withoutReasoning(request.messages) : undefined;
+    if (messages === undefined) throw error;
+    return ask({ ...request, messages });
+  }
+}
+
+export function toRoutingView({ requested, model, reason, skipped }: Routing): RoutingView {
+  const view = { requested, model: model.id, provider: model.provider, reason };
+  return skipped === undefined ? view : { ...view, skipped: [...skipped] };
+}
+
+/** The texts for the log record. */
+export function toContent(messages: readonly Message[], text: string) {
+  const kept = messages.map(({ role, content }) => ({ role, content: textOf(content).slice(0, KEPT_CHARACTERS) }));
+  return { messages: kept, text: text.slice(0, KEPT_CHARACTERS) };
+}
+
+/**
+ * The request in the provider's terms: the routed model, the system prompt put before the messages, and what the model
+ * needs to take a temperature.
+ */
+export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
+  const { systemPrompt, options: _o, temperature: _t, preferredTemperature, topP: _p, messages, ...rest } = request;
+  const own = withWholeCalls(forProvider(messages, model.provider));
+  // A temperature that is only preferred is not worth a model's reasoning.
+  const preferred = model.reasons === "by-default" ? undefined : preferredTemperature;
+  const sampling = toSampling(model, request, preferred);
+  keepToSettings(model, rest);
+  if (!model.takesAllowedTools) offerAllowed(rest);
+  const isReasoningOff = model.reasons !== undefined && sampling !== undefined;
+  return {
+    ...rest,
+    ...sampling,
+    ...(isReasoningOff ? { effort: "none" as const } : {}),
+    ...(model.efforts?.length ? { canReason: true as const } : {}),
+    model: model.wireId ?? model.id,
+    messages: systemPrompt === undefined ? own : [{ role: "system", content: systemPrompt }, ...own],
+  };
+}
+
+/** Leaves out the tools that may not be called. */
+function offerAllowed(request: Pick<CompletionRequest, "tools" | "allowedTools">): void {
+  if (request.allowedTools === undefined) return;
+  const allowed = new Set(request.allowedTools);
+  request.tools = request.tools?.filter(({ name }) => allowed.has(name)) ?? [];
+  delete request.allowedTools;
+}
+
+/** What the model takes of a temperature and `top_p`: one that is asked for is clamped, one that is preferred left out. */
+function toSampling(model: CataloguedModel, request: ChatRequest, preferred?: number) {
+  const maxTemperature = maxTemperatureOf(model, request);
+  const { temperature, topP } = request;
+  if (maxTemperature === undefined) return undefined;
+  const fitting = preferred !== undefined && preferred <= maxTemperature ? preferred : undefined;
+  const used = temperature === undefined ? fitting : Math.min(temperature, maxTemperature);
+  return used === undefined && topP === undefined ? undefined : defined({ temperature: used, topP });
+}

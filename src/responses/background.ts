@@ -1,37 +1,38 @@
+import { z } from "zod";
 import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
-import type { ChatOptions } from "../gateway/chat/request.ts";
+import { chatOptionsSchema } from "../gateway/chat/request.ts";
 import { withOwnName } from "../gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../gateway/responses/request.ts";
-import type { InputItem, ResponsesBody } from "../gateway/responses/request-schemas.ts";
+import { inputItemSchema, type ResponsesBody, responsesBodySchema } from "../gateway/responses/request-schemas.ts";
 import { type MadeResponse, toResponse } from "../gateway/responses/response.ts";
-import type { ResponseEvent, ResponseObject } from "../gateway/responses/response-schemas.ts";
+import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import { toOutputEvents } from "../gateway/responses/stream.ts";
 import { derivedId } from "../ids.ts";
 import { responsesQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, type Work, type WorkContext } from "../jobs/work.ts";
 import type { ChatCaller } from "../run-models/deps.ts";
 import { errorOf } from "../runs.ts";
-import type { BackgroundResponse, OpenResponse } from "../store/response-store.ts";
+import { type BackgroundResponse, isBackground, type OpenResponse } from "../store/response-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
 import { type CloseDeps, closeResponse, finishResponse } from "./close-response.ts";
 import { type LogDeps, openLog } from "./event-log.ts";
 import type { Round } from "./file-search/rounds.ts";
 import type { SearchingChat } from "./file-search/searching-chat.ts";
-import { type RecallStore, readBefore } from "./recall.ts";
-import { readResponse } from "./records.ts";
+import { type RecallStore, readBefore, toInputItem } from "./recall.ts";
+import { readItems, readResponse } from "./records.ts";
 
 export type BackgroundDeps = Omit<CloseDeps, "store"> & {
   store: LogDeps["store"] & RecallStore;
   chat: Pick<SearchingChat, "plan" | "answer" | "stream">;
 };
 
-/** What the record of a response in the background keeps to ask for it, besides its items. */
-export type BackgroundRequest = {
-  /** The body; of its input the tools alone. */
-  body: ResponsesBody & { input: InputItem[] };
-  options: ChatOptions;
-};
+/** What the record of a response in the background keeps to ask for it, besides its items: of the input of its body the tools alone. */
+const requestRecord = z.object({
+  body: responsesBodySchema.extend({ input: z.array(inputItemSchema) }),
+  options: chatOptionsSchema,
+});
+export type BackgroundRequest = z.output<typeof requestRecord>;
 
 /** Responses in the background as durable work. */
 export function makeBackgroundWork(deps: BackgroundDeps): Work {
@@ -67,7 +68,7 @@ const findOpen =
   ({ store }: LogDeps) =>
   async (tenantId: string, id: string): Promise<BackgroundResponse | null> => {
     const record = await store.responses.get(tenantId, id);
-    return record?.isOpen === true ? (record as BackgroundResponse) : null; // those alone can be open
+    return record?.isOpen === true && isBackground(record) ? record : null;
   };
 
 /**
@@ -96,8 +97,9 @@ async function run(deps: BackgroundDeps, context: WorkContext) {
 
 /** What a job returns, or throws, whose response has ended, by an attempt before or from outside. */
 async function endedResult({ store }: BackgroundDeps, tenantId: string, responseId: string) {
-  const record = (await store.responses.get(tenantId, responseId)) as BackgroundResponse | null; // a job has no other
-  if (record === null) throw new AppError("cancelled", "The response was deleted.", { cause: notFound("response") });
+  const record = await store.responses.get(tenantId, responseId);
+  if (record === null || !isBackground(record))
+    throw new AppError("cancelled", "The response was deleted.", { cause: notFound("response") });
   const { status } = readResponse(record);
   if (status === "cancelled") throw new AppError("cancelled", "The response was cancelled.");
   if (record.error) throw fromErrorView(record.error, "The response failed.");
@@ -120,8 +122,8 @@ function keepRounds({ responses }: BackgroundDeps["store"], { tenantId, _id }: B
 }
 
 async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse, { jobId, signal }: WorkContext) {
-  const { body: kept, options } = JSON.parse(record.request ?? "{}") as BackgroundRequest; // as it was accepted
-  const own = JSON.parse(record.input) as InputItem[]; // likewise
+  const { body: kept, options } = requestRecord.parse(JSON.parse(record.request ?? "{}"));
+  const own = readItems(record.input).map(toInputItem);
   const body: ResponsesBody = { ...kept, input: [...kept.input, ...own] };
   const { chain, conversationId } = record;
   const before = await readBefore(store, record.tenantId, { chain, conversationId, own: record._id });
@@ -177,7 +179,7 @@ async function stream(deps: BackgroundDeps, record: BackgroundResponse, { begun,
     const batches = deps.chat.stream(planned);
     for await (const events of toOutputEvents({ ...asked, begun, batches, keep, firstItem })) {
       const end = made && events.pop();
-      await writer.add(events as ResponseEvent[]);
+      await writer.add(events);
       if (!made || !end) continue;
       const { response, kept } = made;
       const bytes = await writer.end(end, kept);

@@ -11,6 +11,7 @@ import {
 } from "../store/conversation-store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { isItemOf, isKept, type KeptItem, toInputItemId, toJoiningId } from "./item-ids.ts";
+import { readItem } from "./records.ts";
 import { type Included, toIncluded, toShownItem } from "./views.ts";
 
 const DAY_MS = 86_400_000;
@@ -154,7 +155,7 @@ function toItems(given: readonly InputItem[], there: readonly ConversationItem[]
 
 /** An item as its caller gets it. */
 export function showItem({ id, text }: ConversationItem, { areResultsShown, isSealedShown }: Included) {
-  const item = JSON.parse(text) as KeptItem | OutputItem; // as `toItem` wrote it
+  const item = readItem(text);
   const shown =
     item.type === "file_search_call" && "results" in item ? toIncluded(item, { isSealedShown, areResultsShown }) : item;
   return toShownItem({ id, item: shown, isSealedShown });

@@ -5,6 +5,7 @@ import { sizeInWords } from "../size-in-words.ts";
 import type { ResponseEventRecord, ResponseEventStore } from "../store/response-event-store.ts";
 import type { BackgroundResponse, ResponseStore } from "../store/response-store.ts";
 import { Overtaken } from "../store/store-errors.ts";
+import { readOutput } from "./records.ts";
 import { closeUnfinished } from "./unfinished-items.ts";
 
 /** Events are written this often, in ms, or once they have so many bytes. */
@@ -146,7 +147,7 @@ function endOf(last: ResponseEventRecord, erased: ResponseObject): LoggedEnd | u
   if (last.kept === undefined) return undefined;
   const end = parseEvents(last).at(-1);
   if (end === undefined || !("response" in end)) return { response: erased, kept: [], bytes: last.bytes };
-  return { response: end.response, kept: JSON.parse(last.kept) as OutputItem[], bytes: last.bytes }; // as above
+  return { response: end.response, kept: readOutput(last.kept), bytes: last.bytes };
 }
 
 /** OpenAI has no event for a response that was cancelled, and its client refuses events that it does not know. */

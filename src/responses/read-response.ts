@@ -3,8 +3,7 @@ import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { ResponseStore, ShownResponse } from "../store/response-store.ts";
 import type { InTurn } from "./follow-events.ts";
 import { toInputItemId } from "./item-ids.ts";
-import { parseItems } from "./recall.ts";
-import { readResponse } from "./records.ts";
+import { readItems, readResponse } from "./records.ts";
 import { type Included, toIncluded, toShownItem } from "./views.ts";
 
 /** How a caller reads much: `reserve` sets memory aside, `inTurn` waits for its turn. */
@@ -31,7 +30,7 @@ export function makeReads(responses: Pick<ResponseStore, "shown" | "withoutTexts
     /** The items of the input of a response, in their order. @throws AppError `not_found`. */
     async inputItems(tenantId: string, id: string, isSealedShown: boolean) {
       const { input } = found((await responses.texts(tenantId, [id], ["input"])).get(id) ?? null);
-      return parseItems(input).map((item, place) =>
+      return readItems(input).map((item, place) =>
         toShownItem({ id: toInputItemId(id, item, place), item, isSealedShown }),
       );
     },

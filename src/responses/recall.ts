@@ -6,6 +6,7 @@ import type { ConversationStore } from "../store/conversation-store.ts";
 import type { ResponseStore, ResponseText, StoredResponse } from "../store/response-store.ts";
 import { findPlace, isItemOf, isKept, type KeptItem, toInputItemId } from "./item-ids.ts";
 import type { Referred } from "./own-only.ts";
+import { readItem, readItems } from "./records.ts";
 
 /** The conversation that a request is about. */
 export type Conversation = {
@@ -138,7 +139,7 @@ async function readJoined(
   const joined = chain[0] ?? own;
   const end = joined === undefined ? -1 : record.items.findIndex(({ id }) => isItemOf(joined, id));
   const items = end < 0 ? record.items : record.items.slice(0, end);
-  return items.map(({ text }) => toInputItem(JSON.parse(text) as KeptItem | OutputItem)); // as it was written
+  return items.map(({ text }) => toInputItem(readItem(text)));
 }
 
 /** What stands before a response. `own` is its id, where it may have joined its conversation already. */
@@ -170,7 +171,7 @@ export async function readBefore(store: RecallStore, tenantId: string, past: Pas
   const items = chain.flatMap((id) => {
     const found = texts.get(id);
     if (found === undefined) throw missing(id);
-    return [...parseItems(found.input), ...parseItems(found.output)].map(toInputItem);
+    return [...readItems(found.input), ...readItems(found.output)].map(toInputItem);
   });
   return [...joined, ...items];
 }
@@ -180,9 +181,6 @@ function missing(id: string): AppError {
   const message = `${param}: there is no response ${id}. It was not stored, has expired or was deleted.`;
   return new AppError("not_found", message, { param });
 }
-
-/** The items of a stored text, as `toRecord` wrote it. */
-export const parseItems = (text: string) => JSON.parse(text) as (KeptItem | OutputItem)[];
 
 /** An item as a model is given it: what an agent did by itself is no part of a conversation. */
 export const toInputItem = (item: KeptItem | OutputItem): InputItem =>
@@ -204,7 +202,7 @@ async function resolveReferences(
   if (ids.size === 0) return items;
   const known = new Map<string, { item: InputItem; bytes: number }>();
   for (const text of ["output", "input"] as const) {
-    for (const [id, item] of await readItems(store, { tenantId, ids, text, allowance })) {
+    for (const [id, item] of await findItems(store, { tenantId, ids, text, allowance })) {
       known.set(id, { item, bytes: JSON.stringify(item).length });
     }
   }
@@ -224,7 +222,7 @@ async function resolveReferences(
 }
 
 /** The items of one kind of texts that ids stand for, by their ids. */
-async function readItems(
+async function findItems(
   store: ResponseStore,
   { tenantId, ids, text, allowance }: { tenantId: string; ids: Set<string>; text: ResponseText; allowance: Allowance },
 ): Promise<Map<string, InputItem>> {
@@ -234,7 +232,7 @@ async function readItems(
   if (responseIds.length === 0) return items;
   allowance.read(await store.sumBytes(tenantId, responseIds, text), "input");
   for (const [responseId, record] of await store.texts(tenantId, responseIds, [text])) {
-    for (const [place, item] of parseItems(record[text]).entries()) {
+    for (const [place, item] of readItems(record[text]).entries()) {
       const id = text === "output" && "id" in item && item.id ? item.id : toInputItemId(responseId, item, place);
       if (ids.has(id)) items.set(id, toInputItem(item));
     }

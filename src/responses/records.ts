@@ -1,6 +1,14 @@
+import { z } from "zod";
+import { inputItemSchema } from "../gateway/responses/request-schemas.ts";
 import type { MadeResponse } from "../gateway/responses/response.ts";
-import type { OutputItem, ResponseObject } from "../gateway/responses/response-schemas.ts";
+import {
+  type OutputItem,
+  outputItemSchema,
+  type ResponseObject,
+  responseObjectSchema,
+} from "../gateway/responses/response-schemas.ts";
 import type { StoredResponse } from "../store/response-store.ts";
+import { isKept, type KeptItem } from "./item-ids.ts";
 
 /** The texts of a response, and of its items as they are kept, with their bytes. */
 export function toTexts(made: ResponseObject, kept: readonly OutputItem[]) {
@@ -18,8 +26,29 @@ export function toJson(
   return isSame ? `${response.slice(0, -1)},"output":${output}}` : undefined;
 }
 
+const { output: _output, conversation, ...fields } = responseObjectSchema.shape;
+/** Records of the releases before conversations have none. */
+const responseRecord = z.object({ ...fields, conversation: conversation.default(null) });
+const outputRecord = z.array(outputItemSchema);
+/** What a response was asked may refer to items that others have answered: those first, they have the fields of both. */
+const itemRecord = z.union([outputItemSchema, inputItemSchema]);
+const itemsRecord = z.array(itemRecord);
+
 /** A stored response with its items as they are kept. */
 export function readResponse({ response, output }: Pick<StoredResponse, "response" | "output">): ResponseObject {
-  const about = JSON.parse(response) as Omit<ResponseObject, "output">; // as `toTexts` wrote it
-  return { ...about, output: JSON.parse(output) as OutputItem[] }; // likewise
+  return { ...responseRecord.parse(JSON.parse(response)), output: readOutput(output) };
+}
+
+/** The items of a response by their stored text. */
+export const readOutput = (text: string): OutputItem[] => outputRecord.parse(JSON.parse(text));
+
+/** An item of an input or output by its stored text. @throws TypeError for one that is not kept. */
+export const readItem = (text: string): KeptItem | OutputItem => toKept(itemRecord.parse(JSON.parse(text)));
+
+/** The items of a stored input or output. Throws as `readItem`. */
+export const readItems = (text: string): (KeptItem | OutputItem)[] => itemsRecord.parse(JSON.parse(text)).map(toKept);
+
+function toKept(item: z.output<typeof itemRecord>): KeptItem | OutputItem {
+  if (item.type === "mcp_call" || isKept(item)) return item;
+  throw new TypeError(`no record has an item of the type ${item.type}`);
 }

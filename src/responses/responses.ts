@@ -5,7 +5,7 @@ import { beginResponse, type MadeResponse } from "../gateway/responses/response.
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { cancelWork, submitWork, unlessOver } from "../jobs/work.ts";
-import type { BackgroundResponse, StoredResponse } from "../store/response-store.ts";
+import { type BackgroundResponse, isBackground, type StoredResponse } from "../store/response-store.ts";
 import { starterOf, type Viewer } from "../tenancy/roles.ts";
 import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from "./background.ts";
 import { closeResponse } from "./close-response.ts";
@@ -15,7 +15,8 @@ import { type FollowOptions, followEvents } from "./follow-events.ts";
 import { type InputFiles, withFiles } from "./input-files.ts";
 import { makeOwnOnly } from "./own-only.ts";
 import { found, LARGE_BYTES, makeReads, nothingMore, type Reading, toShown } from "./read-response.ts";
-import { type Conversation, parseItems, recall, referredBy, toInputItem, toItems, toolItems } from "./recall.ts";
+import { type Conversation, recall, referredBy, toInputItem, toItems, toolItems } from "./recall.ts";
+import { readItems } from "./records.ts";
 
 type ResponsesDeps = Omit<BackgroundDeps, "notify" | "join"> &
   Omit<DraftDeps, "config"> & { jobs: Jobs; config: { keptDays: number; maxConversationBytes: number } };
@@ -106,16 +107,16 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
     /** Cancels a response in the background; one that has ended stays as it is. @throws AppError `not_found`, `invalid_request`. */
     async cancel(tenantId: string, id: string): Promise<ResponseObject> {
       const record = await find(tenantId, id);
-      if (!("jobId" in record))
+      if (!isBackground(record))
         throw invalidRequest("id", "id: only a response made with background can be cancelled.");
-      if (record.isOpen) await stop(record as BackgroundResponse);
+      if (record.isOpen) await stop(record);
       return toShown(await find(tenantId, id), nothingMore);
     },
     /** Deletes a response with all that it has; one that is open is cancelled. @throws AppError `not_found`. */
     async remove(tenantId: string, id: string): Promise<void> {
       const record = await find(tenantId, id);
-      if (record.isOpen) await stop(record as BackgroundResponse);
-      if ("jobId" in record) await responseEvents.erase(tenantId, id);
+      if (isBackground(record) && record.isOpen) await stop(record);
+      if (isBackground(record)) await responseEvents.erase(tenantId, id);
       if (!(await responses.remove(tenantId, id))) throw notFound("response");
     },
   };
@@ -132,7 +133,7 @@ const joinOf =
   (conversations: Conversations): BackgroundDeps["join"] =>
   async ({ tenantId, conversationId, chain, input }, made) => {
     if (conversationId === undefined || chain.length > 0) return;
-    await conversations.join(tenantId, { conversationId, input: parseItems(input).map(toInputItem), made });
+    await conversations.join(tenantId, { conversationId, input: readItems(input).map(toInputItem), made });
   };
 
 /** Stores a response, and adds it to the conversation that it joins. Its answer is there and paid, so its caller gets it. */

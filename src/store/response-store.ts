@@ -49,6 +49,9 @@ export type BackgroundResponse = StoredResponse &
     error?: ErrorView;
   };
 
+export const isBackground = (record: StoredResponse | BackgroundResponse): record is BackgroundResponse =>
+  record.jobId !== undefined;
+
 /** What a sweep needs of a response, to close it. */
 export type OpenResponse = Pick<BackgroundResponse, "_id" | "tenantId" | "jobId">;
 

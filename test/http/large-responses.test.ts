@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { beginResponse } from "../../src/gateway/responses/response.ts";
 import { newId } from "../../src/ids.ts";
 import { makeClient } from "../support/http-client.ts";
 import { openSlowReader } from "../support/slow-reader.ts";
@@ -19,7 +20,8 @@ describe("a large stored response", function () {
     const id = newId("response");
     const content = [{ type: "output_text", text: "x".repeat(TEXT_BYTES), annotations: [], logprobs: [] }];
     const output = JSON.stringify([{ type: "message", id: "msg_1", status: "completed", role: "assistant", content }]);
-    const response = JSON.stringify({ id, object: "response", status: "completed" });
+    const { output: _none, ...begun } = beginResponse({ model: "meta-llm", input: "Say x." });
+    const response = JSON.stringify({ ...begun, id, status: "completed" });
     const input = "[]";
     const expireAt = new Date(Date.now() + 3_600_000);
     await platform.platform.store.responses.insert({

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
 import { defined, type WithoutNulls, withoutNulls } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import type { WirePart } from "../message-schemas.ts";
@@ -17,15 +18,16 @@ export type ChatRequest = Omit<CompletionRequest, "canReason"> & {
 };
 
 /** What is done with a chat on its way. Without `cache`, a chat at temperature 0 is cached. */
-export type ChatOptions = {
-  compress?: boolean;
-  cache?: boolean;
-  cacheTtlSeconds?: number;
+export const chatOptionsSchema = z.object({
+  compress: z.boolean().exactOptional(),
+  cache: z.boolean().exactOptional(),
+  cacheTtlSeconds: z.number().exactOptional(),
   /** Reject a setting that the model does not take, instead of adjusting it. */
-  strict?: boolean;
+  strict: z.boolean().exactOptional(),
   /** Whether the response of a chat in a batch is to say what was done with it. */
-  debug?: boolean;
-};
+  debug: z.boolean().exactOptional(),
+});
+export type ChatOptions = z.output<typeof chatOptionsSchema>;
 
 /**
  * The request that a body of `POST /ai/chat` makes.

@@ -146,7 +146,7 @@ function serveRoute(
     const caller = door === undefined ? anonymous : await authenticate(ctx, door, client);
     let rejection: AppError | undefined;
     if (door !== undefined) {
-      admitWidget(ctx, caller, route.isForWidgets === true);
+      if (caller.widget) admitWidget(ctx, caller.widget, route.isForWidgets === true);
       if (route.isForAllCollections) requireUnlimited(caller);
       const admitting = admit(ctx, tenancy, { caller, client });
       if (route.envelope) rejection = await rejectionOf(admitting);

@@ -15,9 +15,7 @@ const PREFLIGHT_MAX_AGE_S = 600;
  * of these headers: they do not belong in a page.
  * @throws AppError `insufficient_scope` for a route that is not for widgets, and for a page of another origin.
  */
-export function admitWidget(ctx: ApiContext, caller: Caller, isForWidgets: boolean): void {
-  const { widget } = caller;
-  if (widget === undefined) return;
+export function admitWidget(ctx: ApiContext, widget: NonNullable<Caller["widget"]>, isForWidgets: boolean): void {
   if (!isForWidgets) throw new AppError("insufficient_scope", "A widget key can only chat.");
   const origin = ctx.get("origin");
   ctx.state.headers.vary = "origin";

@@ -117,3 +117,18 @@ export function temperaturesOf(maxTemperature: number | undefined): { min: numbe
 
 /** Without the noise of a binary division: 0.13 a million is 0.00013, not 0.00013000000000000002. */
 const perThousand = (perMillion: number) => Number((perMillion / 1_000).toPrecision(12));
+
+/** The models of a tenant's own providers. */
+type TenantModels = { find(tenantId: string, name: string): Promise<CataloguedModel | undefined> };
+
+/**
+ * The model that a name stands for when a tenant uses it: one of its custom providers', else the catalogue's, in which an edge
+ * server may list any name.
+ */
+export async function findModel(
+  { catalogue, customProviders }: { catalogue: Pick<Catalogue, "find">; customProviders: TenantModels },
+  tenantId: string,
+  name: string,
+): Promise<CataloguedModel | undefined> {
+  return (await customProviders.find(tenantId, name)) ?? catalogue.find(name);
+}

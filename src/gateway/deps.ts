@@ -7,7 +7,7 @@ import type { Budgets } from "./money/budget.ts";
 import type { Ledger } from "./money/ledger.ts";
 import type { CustomProviders } from "./providers/custom/custom-providers.ts";
 import type { Provider } from "./providers/provider.ts";
-import type { Breakers } from "./resilience/breakers.ts";
+import type { Breakers } from "./resilience/breaker.ts";
 
 /** What the gateway's functions work with. */
 export type GatewayDeps = {

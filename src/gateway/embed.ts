@@ -1,16 +1,14 @@
 import { defined, withoutNulls } from "../defined.ts";
 import { AppError, invalidRequest, renameField } from "../errors.ts";
-import { requireModel } from "./catalogue.ts";
+import { findModel, requireModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { EmbeddingsBody } from "./embeddings-schemas.ts";
-import { findModel } from "./find-model.ts";
 import { text } from "./message-schemas.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
 import type { CallContext, EmbeddingResult } from "./providers/provider.ts";
-import { withFallbacks } from "./resilience/fallback.ts";
-import { askModel } from "./resilience/retry.ts";
+import { askModel, withFallbacks } from "./resilience/retry.ts";
 import { findKeys, isUsable, notConfigured, type Target } from "./resilience/target.ts";
 
 export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };

@@ -11,7 +11,7 @@ import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import { makeFileBatches } from "./batches/file/file-batches.ts";
 import { makeBatches } from "./batches/provider/batches.ts";
-import { type CataloguedModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
+import { type CataloguedModel, findModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
 import { type Answerer, makeAnswerer } from "./chat/cache.ts";
 import { findForwarding, makeForwardedChats } from "./chat/forward.ts";
 import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
@@ -21,7 +21,6 @@ import type { SchemaChecks } from "./chat/response-format.ts";
 import { countPrompt } from "./count-prompt.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedRequest, embed, makeEmbeddings } from "./embed.ts";
-import { findModel } from "./find-model.ts";
 import type { ModelQuery } from "./model-schemas.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
@@ -33,7 +32,7 @@ import type { EdgeSettings } from "./providers/edge/models.ts";
 import { followServedModels } from "./providers/edge/served-models.ts";
 import { openProviders } from "./providers/registry.ts";
 import { makeReranking } from "./rerank.ts";
-import { makeBreakers } from "./resilience/breakers.ts";
+import { makeBreakers } from "./resilience/breaker.ts";
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 

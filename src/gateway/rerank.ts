@@ -1,14 +1,12 @@
 import { AppError } from "../errors.ts";
-import { requireModel } from "./catalogue.ts";
+import { findModel, requireModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
-import { findModel } from "./find-model.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
 import { chats } from "./providers/model.ts";
 import type { CallContext, RerankRequest, RerankResult } from "./providers/provider.ts";
-import { withFallbacks } from "./resilience/fallback.ts";
-import { askModel } from "./resilience/retry.ts";
+import { askModel, withFallbacks } from "./resilience/retry.ts";
 import { findKeys, type Target } from "./resilience/target.ts";
 
 /** The scores of a request's documents, in their order; those that the model left out have none. */

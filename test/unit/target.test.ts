@@ -5,7 +5,7 @@ import { makeAnswerer } from "../../src/gateway/chat/cache.ts";
 import { planChat } from "../../src/gateway/chat/plan.ts";
 import type { GatewayDeps } from "../../src/gateway/deps.ts";
 import type { Provider } from "../../src/gateway/providers/provider.ts";
-import { makeBreakers } from "../../src/gateway/resilience/breakers.ts";
+import { makeBreakers } from "../../src/gateway/resilience/breaker.ts";
 import type { ProviderKey } from "../../src/tenancy/provider-keys.ts";
 
 const request = { model: "gpt-5.4-nano", messages: [{ role: "user" as const, content: "hi" }] };

@@ -3,7 +3,7 @@ import { estimateUsage } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type AssistantPart, markReasoning } from "../messages.ts";
 import type { CompletionResult } from "../providers/provider.ts";
-import { type Share, withFallbacks } from "../resilience/fallback.ts";
+import { type Share, withFallbacks } from "../resilience/retry.ts";
 import { attempt } from "./attempt.ts";
 import { withoutFence } from "./json-fence.ts";
 import type { ChatOutcome } from "./outcome.ts";

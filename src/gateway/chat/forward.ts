@@ -1,13 +1,11 @@
 import { AppError } from "../../errors.ts";
-import type { CataloguedModel } from "../catalogue.ts";
+import { type CataloguedModel, findModel } from "../catalogue.ts";
 import { boundPromptTokens, estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { findModel } from "../find-model.ts";
 import { type GatewayCaller, withEndUser } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, Forwarding, RawAnswer, RawEvents, RawRequest } from "../providers/provider.ts";
-import { type Share, withFallbacks } from "../resilience/fallback.ts";
-import { askModel } from "../resilience/retry.ts";
+import { askModel, type Share, withFallbacks } from "../resilience/retry.ts";
 import { attemptTarget, findKeys, isUsable, notConfigured, toTarget } from "../resilience/target.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
 import { toCompletionRequest, toContent } from "./attempt.ts";

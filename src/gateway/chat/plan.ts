@@ -1,9 +1,8 @@
 import { defined } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import type { ModelFallbacks } from "../../store/tenant-store.ts";
-import { autoModel, type CataloguedModel, requireModel, toModelEntry } from "../catalogue.ts";
+import { autoModel, type CataloguedModel, findModel, requireModel, toModelEntry } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { findModel } from "../find-model.ts";
 import type { ListedModel, ModelQuery } from "../model-schemas.ts";
 import type { GatewayCaller } from "../money/account.ts";
 import { chats } from "../providers/model.ts";

@@ -3,7 +3,7 @@ import { AppError } from "../../errors.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { markReasoning } from "../messages.ts";
 import type { StreamPart } from "../providers/provider.ts";
-import { type Share, withFallbacks } from "../resilience/fallback.ts";
+import { type Share, withFallbacks } from "../resilience/retry.ts";
 import type { AttemptPermit } from "../resilience/target.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
 import { type Attempt, attempt } from "./attempt.ts";

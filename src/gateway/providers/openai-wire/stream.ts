@@ -5,8 +5,7 @@ import type { AnswerNames, StreamPart, ToolDefinition } from "../provider.ts";
 import { readReported } from "../reported-errors.ts";
 import { type CallReader, makeCallReader } from "../tool-calls.ts";
 import { endedInError, fromReportedError, malformed } from "../wire-errors.ts";
-import { fromWireUsage } from "./completion.ts";
-import { readContent } from "./content.ts";
+import { fromWireUsage, readContent } from "./completion.ts";
 import { readReasoningDetails, type WireChunk, type WireDelta } from "./schemas.ts";
 
 /** The largest number by which a server may name a place among the calls. */

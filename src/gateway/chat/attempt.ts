@@ -122,7 +122,7 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
   // A temperature that is only preferred is not worth a model's reasoning.
   const preferred = model.reasons === "by-default" ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);
-  keepToSettings(model, rest);
+  keepToSettings(model, rest, request);
   if (!model.takesAllowedTools) offerAllowed(rest);
   const isReasoningOff = model.reasons !== undefined && sampling !== undefined;
   return {

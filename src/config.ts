@@ -82,7 +82,7 @@ export const settings = {
     "Audiences of tokens that are made for us, by commas",
     "`/mcp` and `/` of `PUBLIC_URL`",
   ),
-  AUTH_JWKS_URL: setting(url.optional(), "Its keys", "by its metadata"),
+  AUTH_JWKS_URL: setting(url.optional(), "JWKS URL of the authorization server", "from its metadata"),
   AUTH_TENANT_CLAIM: setting(
     z.string().min(1).default("switchyard_tenant"),
     "Claim of a token that holds the name or id of its tenant",

@@ -14,7 +14,7 @@ const reasons: Record<string, string> = {
   EACCES: "no permission to open the socket",
 };
 
-/** Waits 3 s for a service that refuses, `timeoutMs` for a silent one. @throws AppError `unavailable`, and says why. */
+/** Fails after 3 s if the connection is refused, after `timeoutMs` if nothing answers. @throws AppError `unavailable`, and says why. */
 export async function firstResponse(options: {
   setting: string;
   /** Host and port, or the path of a socket; never a password. */

@@ -17,7 +17,7 @@ export function makeStaleWhileRevalidate<V>(lookup: (key: string) => Promise<V>,
     const readAt = performance.now(); // before the read: what changes during it may not be seen
     try {
       const value = await lookup(key);
-      // What was forgotten during the read may have been read before it changed: it serves its callers, and is not kept.
+      // If the key was invalidated during the read, the value is returned but not cached.
       if (isCurrent()) entries.set(key, { value, readAt, isRefreshing: false });
       return value;
     } finally {

@@ -31,8 +31,8 @@ const signed = (result: Record<string, unknown>) => ({
 });
 
 /**
- * What a tool returned: as text for every client, and as it is for those that know structured content. The text of a workflow's
- * run, whose job is of that `kind`, is its output alone.
+ * A tool's result as text, plus `structuredContent` for clients that support it. The text of a workflow's run, whose job is of
+ * that `kind`, is its output alone.
  */
 export function toContent(dialect: Dialect, result: unknown, kind?: JobKind): CallToolResult {
   const value = bounded(result);

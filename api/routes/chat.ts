@@ -196,7 +196,7 @@ async function acceptForBatch(
   return "job" in accepted ? accepted : ineligible(accepted.ineligible);
 }
 
-/** A chat in a batch waits without the rest of a budget; one that is answered at once may get it. */
+/** Only an immediate call may use the last remainder of a budget, so this one is answered now. */
 function withoutRoom(error: unknown): { ineligible: Ineligible } {
   if (isBudgetExhausted(error)) return { ineligible: "budget" };
   throw error;

@@ -71,7 +71,7 @@ export function toTurn<R>(
   return parts;
 }
 
-/** The parts of a turn, with the provider that gave it named in its reasoning. */
+/** Parts of a turn; reasoning parts carry the provider they came from. */
 export function markReasoning(parts: readonly ProvidedPart[], provider: string): AssistantPart[] {
   return parts.map((part) => (part.type === "reasoning" ? { ...part, provider } : part));
 }

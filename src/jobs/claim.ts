@@ -10,7 +10,7 @@ export const KEEP_ENDED_MS = 30 * 86_400_000;
 /** A queued job that reconcile finds this old is looked for in BullMQ, in ms. */
 export const CHECK_QUEUED_AFTER_MS = 10_000;
 
-/** A resumed job that reconcile finds this old is looked for in BullMQ, in ms. */
+/** Age in ms after which reconcile looks for a resumed job in BullMQ. */
 const CHECK_RESUMED_AFTER_MS = 2_000;
 
 /** A run that is no attempt: takes back what its claim has counted. */
@@ -71,7 +71,7 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
       $unset: { ...$unset, lease: "" },
     });
   return {
-    /** Takes a job that waits, or whose holder has gone silent. Null: it is not there to be taken. */
+    /** Claims a job that waits, or whose holder has gone silent. Returns null if the job cannot be claimed. */
     async claim(jobId: string, workerId: string): Promise<{ record: JobRecord; lease: Lease } | null> {
       const [now, token, expiresAt] = [new Date(), randomUUID(), leaseEnd()];
       const record = await store.take(jobId, now, {

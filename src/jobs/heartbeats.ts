@@ -5,7 +5,7 @@ import { tryParseJson } from "../try-parse-json.ts";
 /** How often a worker reports, and how long it counts as alive after a report, in ms. */
 export const BEAT_EVERY_MS = 5_000;
 const ALIVE_MS = 20_000;
-/** Workers that a list has, those that began last. */
+/** Maximum workers listed, most recently started first. */
 const MAX_LISTED = 500;
 
 const count = z.number().int().min(0);

@@ -24,8 +24,8 @@ export type Search = {
 };
 
 /**
- * The lists of chunks that the searches of a mode gave, each with its best first: one of words, one of each embedding model. A
- * mode without a search has no list of it. Headers and spaces are those that a search for vectors has read.
+ * Ranked candidates: one list from lexical search, one per embedding model; absent if the mode skips that search. Headers and
+ * spaces are those that a search for vectors has read.
  */
 export type Candidates = { byText?: WordHit[]; byVector?: ChunkHit[][]; warnings?: string[] } & Pick<
   VectorHits,

@@ -26,7 +26,7 @@ export type ExecutionStep = {
 
 /** A run of a composite pattern. */
 export type ExecutionRecord = CountedRun & {
-  /** The key of its request: model calls are counted to it. */
+  /** API key that the model calls are billed to. */
   keyId: string;
   /** The ids of the area above; the store keeps them as texts. */
   pattern: string;

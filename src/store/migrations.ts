@@ -45,7 +45,7 @@ export const migrations: readonly Migration[] = [
       for await (const { founderTenantId, tenants: held } of organizations.find({
         "tenants.madeAs": { $exists: true },
       })) {
-        // None but the founder governs it, and so could make any.
+        // Only the founder administers it, so only the founder can have created its tenants.
         for (const { tenantId, madeAs } of held) if (madeAs !== undefined) makers.set(tenantId, founderTenantId);
       }
       for (const [tenantId, maker] of makers) {

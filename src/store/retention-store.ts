@@ -70,13 +70,13 @@ export function makeRetentionStore(db: Db) {
     },
     /** Tenants whose call logs have more bytes than a limit. */
     callLogsAbove: use.callLogsAbove,
-    /** Of runs that have ended, with the results of their steps. */
+    /** Deletes ended runs and their step results. */
     async removeWorkflowRuns(before: Date): Promise<number> {
       const old = await findOld(workflowRuns, { kind: "workflowRun", before, filter: { end: { $exists: true } } });
       for (const { _id, tenantId } of old) await workflowSteps.deleteMany(ofTenant(tenantId, { runId: _id }));
       return removeRuns(workflowRuns, old);
     },
-    /** Of runs that have ended, with their audit logs. */
+    /** Deletes ended runs and their audit logs. */
     async removeAgentRuns(before: Date): Promise<number> {
       const old = await findOld(agentRuns, { kind: "run", before, filter: { end: { $exists: true } } });
       for (const { _id, tenantId } of old) await auditSteps.deleteMany(ofTenant(tenantId, { runId: _id }));

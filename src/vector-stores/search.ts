@@ -19,7 +19,7 @@ export type StoreSearch = {
   scoreThreshold?: number | undefined;
 };
 
-/** A passage that a search found. A document that no file of `/v1/files` is has its own id in the place of one. */
+/** A passage that a search found. Documents that were not uploaded through `/v1/files` use their document id as `file_id`. */
 export type FoundPassage = {
   fileId: string;
   filename: string;

@@ -109,7 +109,7 @@ describe("collections of documents", () => {
       }
     });
 
-    it("get its documents, and name no other one of their content", async () => {
+    it("ingests into its collection, and `duplicateOf` stays inside it", async () => {
       const made = await limited.post("/rag/ingest", {
         content: "The valve of the crane holds a pressure of two bar.",
       });

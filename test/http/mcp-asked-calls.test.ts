@@ -66,7 +66,7 @@ describe("a tool call of 2026-07-28 that awaits a decision", function () {
     expect(rejected.at("result.structuredContent.status")).to.equal("rejected");
   });
 
-  it("asks those alone that may decide and can ask, and takes no answer of others", async () => {
+  it("asks only callers that may decide and support elicitation, and takes no answer of others", async () => {
     for (const [who, capabilities] of [
       ["member", able],
       ["admin", {}],

@@ -212,7 +212,7 @@ describe("the budget of an organization's root", () => {
     expect([paid?.key.slice(0, 3), status, at("error.code")]).to.deep.equal(["sk_", ...refused]);
   });
 
-  it("holds beside the budget of the tenant that it made", async () => {
+  it("limits a created tenant by its own budget and its parent's", async () => {
     await set(rootId, 1);
     await set(made.tenantId, 1);
     expect(await chat()).to.deep.equal([200, undefined]);

@@ -10,7 +10,7 @@ export type Partition = {
   /** The same with 8 bits a number, all by one scale, at the same places. */
   codes: Int8Array;
   codeScale: number;
-  /** The length of what a code has lost of its vector, at most. */
+  /** Maximum quantization error. */
   codeError: number;
   rows: VectorRow[];
   groups: Map<string, Group>;

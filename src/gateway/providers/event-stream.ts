@@ -13,6 +13,8 @@ import { malformed, withoutKey } from "./wire-errors.ts";
 const MAX_EVENT_CHARACTERS = 8 << 20;
 /** The same of an answer that comes whole. */
 const MAX_BODY_BYTES = 64 << 20;
+/** Characters of a streamed answer at most: some half a million tokens, which are kept until the stream ends. */
+const MAX_SAID = 2 << 20;
 /** What is looked at of a body to see what it is, in bytes. */
 const LONGEST_START = 64;
 
@@ -36,13 +38,16 @@ export type AnswerReader = EventReader & { readWhole(body: string): CompletionRe
 /**
  * The parts of the streamed completion that `open` begins, those of one network chunk at a time. The stream is whole when
  * the model said why it finished; the usage that follows is read when it comes.
- * @throws AppError `provider_failed` for malformed events, reported errors, and a stream that ends before its finish.
+ * @throws AppError `provider_failed` for malformed events, reported errors, a stream that ends before its finish, and one of
+ * more than `maxAnswerBytes` characters, or 2 MiB.
  */
 export async function* readEventStream(
   open: (onGivenUp: () => void) => Promise<Pick<TransportStream, "chunks" | "finish">>,
   reader: AnswerReader,
-  context: Pick<CallContext, "onCharged"> & { apiKey?: string | undefined } = {},
+  context: Pick<CallContext, "onCharged" | "maxAnswerBytes"> & { apiKey?: string | undefined } = {},
 ): AsyncGenerator<StreamPart[]> {
+  const maxSaid = Math.min(context.maxAnswerBytes ?? MAX_SAID, MAX_SAID);
+  let said = 0;
   let isGivenUp = false;
   let hasYielded = false;
   const events = makeEvents(reader);
@@ -56,9 +61,12 @@ export async function* readEventStream(
       const parts = events.feed(chunk);
       if (reader.isDone()) stream.finish();
       if (parts.length > 0) {
+        said += parts.reduce((sum, part) => sum + charactersOf(part), 0);
         hasYielded = true;
         yield parts;
       }
+      // All of it is kept until the stream ends, and a server may never end it.
+      if (said > maxSaid) throw malformed("a stream that is longer than its model can say");
       // What came before a fault has been served, so it is yielded first.
       const failure = events.failure();
       if (failure !== undefined) throw failure;
@@ -82,6 +90,11 @@ export async function* readEventStream(
   }
   if (!reader.isWhole()) throw streamCut();
   yield reader.end();
+}
+
+function charactersOf(part: StreamPart): number {
+  if (part.type === "text-delta" || part.type === "reasoning-delta") return part.text.length;
+  return part.type === "tool-call-delta" ? part.argumentsDelta.length : 0;
 }
 
 function readWhole(reader: AnswerReader, body: string, apiKey: string | undefined): CompletionResult {

@@ -11,8 +11,8 @@ const MAX_RESPONSE_BYTES = 64 << 20;
 export const MAX_ERROR_BYTES = 64 << 10;
 /** A larger answer is read in its turn, in bytes, where a connection has turns. */
 const LARGE_BYTES = 256 << 10;
-/** A stream is paused while the reader is behind by more than this. */
-const MAX_UNREAD_BYTES = 1 << 20;
+/** A stream is paused while the reader is behind by more than this, which is then read at once, in bytes. */
+const MAX_UNREAD_BYTES = 128 << 10;
 
 export type TransportTimeouts = {
   connectMs: number;

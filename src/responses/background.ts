@@ -19,6 +19,7 @@ import { type CloseDeps, closeResponse, finishResponse } from "./close-response.
 import { type LogDeps, openLog } from "./event-log.ts";
 import type { Round } from "./file-search/rounds.ts";
 import type { SearchingChat } from "./file-search/searching-chat.ts";
+import { readRounds } from "./file-search/stored-rounds.ts";
 import { type RecallStore, readBefore, toInputItem } from "./recall.ts";
 import { readItems, readResponse } from "./records.ts";
 
@@ -134,7 +135,7 @@ async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse
   const about = { surface, signal, origin: { jobId }, runJobId: derivedId("job", { at, from }) };
   const caller: ChatCaller = { ...fromStoredCaller(tenantId, stored), ...about };
   const begun: ResponseObject = { ...readResponse(record), status: "in_progress" };
-  const rounds = { past: JSON.parse(record.rounds ?? "[]") as Round[], keep: keepRounds(store, record) }; // as it wrote them
+  const rounds = { past: readRounds(record.rounds), keep: keepRounds(store, record) };
   return { body, begun, searched: { request: { ...asked, options }, fileSearch, rounds }, places, caller };
 }
 

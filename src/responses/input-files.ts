@@ -26,10 +26,13 @@ const SIGNATURE_BYTES = 12;
 
 type FilePart = InputPart & { file_id: string };
 const isFilePart = (part: InputPart): part is FilePart => "file_id" in part && typeof part.file_id === "string";
-const fieldOf = (item: InputItem) => ("output" in item ? "output" : "content");
+/** An item with parts that may be files: none of an assistant's, of a system's or of a developer's is. */
+type Holder = Extract<InputItem, { output: unknown } | { role: "user" }>;
+const isHolder = (item: InputItem): item is Holder => "output" in item || ("role" in item && item.role === "user");
+const fieldOf = (item: Holder) => ("output" in item ? "output" : "content");
 function partsOf(item: InputItem): readonly InputPart[] {
-  const parts = "output" in item ? item.output : "content" in item ? item.content : "";
-  return typeof parts === "string" ? [] : (parts as readonly InputPart[]); // of an assistant's, none has a file
+  const parts = !isHolder(item) ? "" : "output" in item ? item.output : item.content;
+  return typeof parts === "string" ? [] : parts;
 }
 
 /** Whether an input refers to files of `/v1/files`. */
@@ -63,13 +66,15 @@ export async function withFiles<B extends Pick<ResponsesBody, "input">>(
   };
   const input: InputItem[] = [];
   for (const [place, item] of body.input.entries()) {
-    const field = fieldOf(item);
+    if (!isHolder(item) || !partsOf(item).some(isFilePart)) {
+      input.push(item);
+      continue;
+    }
     const parts: InputPart[] = [];
     for (const [at, part] of partsOf(item).entries()) {
-      parts.push(isFilePart(part) ? await readPart(part, `input[${place}].${field}[${at}].file_id`) : part);
+      parts.push(isFilePart(part) ? await readPart(part, `input[${place}].${fieldOf(item)}[${at}].file_id`) : part);
     }
-    // A part takes the place of one that may stand there.
-    input.push(partsOf(item).some(isFilePart) ? ({ ...item, [field]: parts } as InputItem) : item);
+    input.push("output" in item ? { ...item, output: parts } : { ...item, content: parts });
   }
   return { ...body, input };
 }

@@ -24,6 +24,17 @@ const outputText = z.object({
 });
 const summaryText = z.object({ type: z.literal("summary_text"), text: z.string() });
 
+/** A passage that a search found. */
+export const searchResultSchema = z.object({
+  file_id: z.string(),
+  filename: z.string(),
+  score: z.number(),
+  text: z.string(),
+  attributes: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  document_id: z.string(),
+  chunk_id: z.string(),
+});
+
 export const outputItemSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("reasoning"),
@@ -61,20 +72,7 @@ export const outputItemSchema = z.discriminatedUnion("type", [
     id: z.string(),
     status: z.enum(["in_progress", "searching", "completed", "incomplete", "failed"]),
     queries: z.array(z.string()),
-    results: z
-      .array(
-        z.object({
-          file_id: z.string(),
-          filename: z.string(),
-          score: z.number(),
-          text: z.string(),
-          attributes: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
-          document_id: z.string(),
-          chunk_id: z.string(),
-        }),
-      )
-      .nullable()
-      .describe('With `include: ["file_search_call.results"]`'),
+    results: z.array(searchResultSchema).nullable().describe('With `include: ["file_search_call.results"]`'),
   }),
   z
     .object({

@@ -228,7 +228,7 @@ describe("OpenAI wire format", () => {
 
   it("does not blame the provider for a reader that is slower than the time limit", async () => {
     const piece = "x".repeat(64 << 10);
-    fake.next({ pieces: Array<string>(100).fill(piece) });
+    fake.next({ pieces: Array<string>(30).fill(piece) });
     const strict = makeProvider({ idleMs: 700 });
     let characters = 0;
     let isFirst = true;
@@ -237,8 +237,22 @@ describe("OpenAI wire format", () => {
       isFirst = false;
       for (const part of batch) if (part.type === "text-delta") characters += part.text.length;
     }
-    expect(characters).to.equal(100 * piece.length);
+    expect(characters).to.equal(30 * piece.length);
     await strict.close();
+  });
+
+  it("ends a stream that says more than any model, after what came before", async () => {
+    const piece = "x".repeat(64 << 10);
+    fake.next({ pieces: Array<string>(100).fill(piece) });
+    let characters = 0;
+    const error = await errorOf(
+      (async () => {
+        for await (const batch of makeProvider().stream(request, { signal: never }))
+          for (const part of batch) if (part.type === "text-delta") characters += part.text.length;
+      })(),
+    );
+    expect(error.code).to.equal("provider_failed");
+    expect(characters).to.be.within(2 << 20, 4 << 20);
   });
 
   it("aborts the upstream request when the reader leaves the loop", async () => {

@@ -247,7 +247,7 @@ describe("OpenAI wire format", () => {
     let characters = 0;
     const error = await errorOf(
       (async () => {
-        for await (const batch of makeProvider().stream(request, { signal: never }))
+        for await (const batch of makeProvider({}).stream(request, { signal: never }))
           for (const part of batch) if (part.type === "text-delta") characters += part.text.length;
       })(),
     );

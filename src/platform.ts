@@ -3,6 +3,7 @@ import { makeCredentials } from "./agents/credentials.ts";
 import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config.ts";
 import { type Disposables, withDisposables } from "./disposables.ts";
+import { type Batches, openBatches } from "./gateway/batches/open-batches.ts";
 import { type Gateway, openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
 import { makeMemory } from "./isolation/memory.ts";
@@ -73,6 +74,8 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => tenants.customProviders.close());
     const gateway = await openGateway({ ...base, ...tenants, config: config.gateway, metrics: metrics.calls });
     disposables.add(() => gateway.close());
+    const batches = openBatches({ ...base, gateway, config: config.gateway.batch });
+    disposables.add(() => batches.close());
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger, memory });
     disposables.add(() => rag.close());
     const composite = makeComposite({ store, jobs, gateway, quotas });
@@ -82,8 +85,8 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const runDeps = { store, jobs, gateway, rag, egress, quotas, toolNames };
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
     const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
-    const answers = makeAnswers({ ...base, config, quotas, gateway, rag, agents, composite });
-    const works = worksOf(gateway, rag, rag.reindexing, agents, workflows, composite, answers.responses);
+    const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
+    const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     return {
@@ -95,6 +98,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       queues,
       jobs,
       gateway,
+      batches,
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
       callTexts: tenants.callTexts,
@@ -119,13 +123,14 @@ export function openPlatform(config: Config, options: PlatformOptions) {
   });
 }
 
-const worksOf = ({ batches, fileBatches }: Gateway, ...areas: { work: Work }[]): Work[] =>
-  [...areas, batches, fileBatches].map(({ work }) => work);
+const worksOf = ({ chats, files }: Batches, ...areas: { work: Work }[]): Work[] =>
+  [...areas, chats, files].map(({ work }) => work);
 
 /** What answers chats, keeps responses and makes them in the background, and the stores that those search. */
 function makeAnswers(
   deps: Omit<Parameters<typeof makeChat>[0], "works" | "waitMs" | "gateway"> & {
     gateway: Gateway;
+    batches: Batches;
     rag: Rag;
     config: Config;
     store: Store;

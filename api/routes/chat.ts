@@ -188,10 +188,10 @@ async function acceptForBatch(
   if ("run" in chat) return ineligible("run");
   const reserved = await reserveJob(input);
   if ("job" in reserved) return reserved;
-  const { quotas, gateway, jobs } = input.platform;
+  const { quotas, batches, jobs } = input.platform;
   const { tenantId, subject: startedBy } = input.caller;
   const admit = () => quotas.check(tenantId, "openJobs");
-  const accept = () => gateway.batches.accept(chat.caller, chat, { ...reserved, startedBy, admit });
+  const accept = () => batches.chats.accept(chat.caller, chat, { ...reserved, startedBy, admit });
   const accepted = await jobs.inTurn(rootOf(input.caller), accept).catch(withoutRoom);
   return "job" in accepted ? accepted : ineligible(accepted.ineligible);
 }

@@ -9,20 +9,17 @@ import type { ModelFallbacks } from "../store/tenant-store.ts";
 import type { CallTexts } from "../tenancy/call-texts.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
-import { makeFileBatches } from "./batches/file/file-batches.ts";
-import { makeBatches } from "./batches/provider/batches.ts";
 import { type CataloguedModel, findModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
 import { type Answerer, makeAnswerer } from "./chat/cache.ts";
-import { findForwarding, makeForwardedChats } from "./chat/forward.ts";
+import { makeForwardedChats } from "./chat/forward.ts";
 import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
 import type { SchemaChecks } from "./chat/response-format.ts";
 import { countPrompt } from "./count-prompt.ts";
 import type { GatewayDeps } from "./deps.ts";
-import { type EmbedRequest, embed, makeEmbeddings } from "./embed.ts";
+import { makeEmbeddings } from "./embed.ts";
 import type { ModelQuery } from "./model-schemas.ts";
-import type { GatewayCaller } from "./money/account.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
 import { makeSurfaces } from "./money/surfaces.ts";
@@ -77,12 +74,9 @@ export async function openGateway(input: GatewayInput) {
   };
   const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
   const answerer = makeAnswerer(deps, responses);
-  const { batches, fileBatches } = openBatches(deps, input, answerer);
   return {
-    /** Chats that wait for a batch. */
-    batches,
-    /** Files of chats and embeddings, as OpenAI's clients submit them, and batches of messages, as Anthropic's do. */
-    fileBatches,
+    /** What calls are made with, for the batches beside the gateway. */
+    deps,
     /** Chats with models, planned and then answered. */
     ...answerer,
     /** Plans a chat and answers it. Throws as both do. */
@@ -141,7 +135,6 @@ export async function openGateway(input: GatewayInput) {
     /** Resolves when the records of all calls that ended are written. */
     flush: async () => void (await Promise.all([ledger.flush(), budgets.flush()])),
     close: async () => {
-      batches.close();
       await Promise.all([stop(), ledger.close(), budgets.flush()]);
       await Promise.all([...providers.values()].map((provider) => provider.close?.()));
     },
@@ -154,21 +147,4 @@ async function openCatalogue(edge: EdgeSettings, logger: Logger) {
   const { listed, stop } = followServedModels({ edge, onListed: catalogue.serve, logger });
   await listed;
   return { catalogue, stop };
-}
-
-function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: GatewayInput, { plan }: Answerer) {
-  const { batch } = config;
-  const { batches: items, completions } = store;
-  const batches = makeBatches({ gateway: deps, store: items, completions, jobs, config: batch, logger });
-  const embedTexts = (caller: GatewayCaller, request: EmbedRequest) => embed(deps, caller, request);
-  const fileBatches = makeFileBatches({
-    store,
-    jobs,
-    batches,
-    embed: embedTexts,
-    findForwarding: (tenantId, name) => findForwarding(deps, tenantId, name),
-    plan,
-    pollMs: batch.pollMs,
-  });
-  return { batches, fileBatches };
 }

@@ -1,4 +1,4 @@
-import type { Gateway } from "../gateway/gateway.ts";
+import type { Batches } from "../gateway/batches/open-batches.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
 import type { Rag } from "../rag/rag.ts";
@@ -11,6 +11,6 @@ export type VectorStoreDeps = {
   rag: Rag;
   jobs: Pick<Jobs, "cancel">;
   quotas: Pick<Quotas, "check">;
-  gateway: Pick<Gateway, "fileBatches">;
+  batches: Pick<Batches, "files">;
   logger: Logger;
 };

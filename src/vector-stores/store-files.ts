@@ -28,9 +28,9 @@ const statesOf = {
 export type StoreFiles = ReturnType<typeof makeStoreFiles>;
 
 /** The files of vector stores: documents of a collection, made from files of `/v1/files`. */
-export function makeStoreFiles({ store, rag, jobs, quotas, gateway }: VectorStoreDeps) {
+export function makeStoreFiles({ store, rag, jobs, quotas, batches }: VectorStoreDeps) {
   const { documents } = store;
-  const uploads = makeUploads({ store, rag, gateway });
+  const uploads = makeUploads({ store, rag, batches });
   const find = async (caller: Caller, name: string, fileId: string): Promise<DocumentRecord> => {
     await rag.collections.find(caller, name);
     const [document] = await documents.ofFile(caller.tenantId, fileId, { collections: [name], limit: 1 });

@@ -13,7 +13,7 @@ const mayUseFile = ({ collections, keyId }: Caller, file: FileDocument): boolean
   collections === undefined || file.keyId === keyId;
 
 /** Files of `/v1/files`, as far as vector stores have to do with them. */
-export function makeUploads({ store, rag, gateway }: Pick<VectorStoreDeps, "store" | "rag" | "gateway">) {
+export function makeUploads({ store, rag, batches }: Pick<VectorStoreDeps, "store" | "rag" | "batches">) {
   const findFile = async (caller: Caller, fileId: string) => {
     const file = await store.files.find(caller.tenantId, fileId);
     if (!file || !mayUseFile(caller, file)) throw notFound("file");
@@ -25,7 +25,7 @@ export function makeUploads({ store, rag, gateway }: Pick<VectorStoreDeps, "stor
       return store.files.postponeRemoval(file, new Date(Date.now() + POSTPONED_MS));
     }
     await rag.removeOfFile(tenantId, fileId);
-    await gateway.fileBatches.removeExpired(tenantId, fileId);
+    await batches.files.removeExpired(tenantId, fileId);
     await rag.removeOfFile(tenantId, fileId);
   };
   return {
@@ -43,9 +43,9 @@ export function makeUploads({ store, rag, gateway }: Pick<VectorStoreDeps, "stor
     async deleteFile(caller: Caller, fileId: string): Promise<void> {
       const { tenantId } = caller;
       await findFile(caller, fileId);
-      await gateway.fileBatches.requireUnused(tenantId, fileId);
+      await batches.files.requireUnused(tenantId, fileId);
       await rag.removeOfFile(tenantId, fileId);
-      await gateway.fileBatches.removeFile(tenantId, fileId);
+      await batches.files.removeFile(tenantId, fileId);
       await rag.removeOfFile(tenantId, fileId);
     },
     /** Removes files that have expired, as `deleteFile` does. Run it on a schedule. */

@@ -226,7 +226,7 @@ describe("batches of messages through the official client of Anthropic", functio
     const { id } = await create({ one: ask("one", { model: "meta-llm" }) });
     expect((await ended(id)).archived_at).to.equal(null);
     const { files } = test.platform.store;
-    const kept = await test.platform.gateway.fileBatches.batch(viewerOf(await tenantOf(test)), id);
+    const kept = await test.platform.batches.files.batch(viewerOf(await tenantOf(test)), id);
     const days = ((kept.expireAt?.getTime() ?? 0) - kept.createdAt.getTime()) / 86_400_000;
     expect(days).to.be.closeTo(29, 0.1);
     await files.changeBatch(kept, [kept.status], { $set: { expireAt: new Date() } });

@@ -273,7 +273,7 @@ describe("chats that may wait for a batch", () => {
 
     it("are answered when the call is repeated after their item without a job was dropped", async () => {
       const tenantId = await tenantOf(test);
-      const { gateway, store } = test.platform;
+      const { batches, gateway, store } = test.platform;
       const first = await ask(models.openai, "cut and repeated");
       const item = await store.batches.item(tenantId, first.string("jobId"));
       if (!item) throw new Error("there is no item");
@@ -282,7 +282,7 @@ describe("chats that may wait for a batch", () => {
       const signal = new AbortController().signal;
       const caller = { tenantId, keyId: item.keyId, surface: "api", signal };
       const chat = { model: models.openai, messages: [{ role: "user" as const, content: "cut and repeated" }] };
-      await gateway.batches.accept(caller, await gateway.plan(caller, chat), { jobId });
+      await batches.chats.accept(caller, await gateway.plan(caller, chat), { jobId });
       expect(await textOf(jobId)).to.equal("Re: cut and repeated");
       expect(upstream.submitted.get(jobId)).to.equal(1);
       expect(await textOf(first.string("jobId"))).to.equal("Re: cut and repeated");

@@ -30,7 +30,7 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     await fake.close();
   });
 
-  const batches = () => test.platform.gateway.fileBatches;
+  const batches = () => test.platform.batches.files;
   const create = async (endpoint: "/v1/chat/completions" | "/v1/embeddings", body: object) => {
     const line = { custom_id: "one", method: "POST", url: endpoint, body };
     const file = await batches().addFile(tenantId, {

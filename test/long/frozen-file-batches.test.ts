@@ -69,7 +69,7 @@ describe("a file of requests that two workers run at once", () => {
     return (await member.request("POST", "/v1/files", { raw: form })).string("id");
   };
   const begun = async (recordId: string): Promise<Begun> => {
-    const { jobId } = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), recordId);
+    const { jobId } = await test.platform.batches.files.batch(viewerOf(tenantId), recordId);
     return { tenantId, recordId, jobId, isLastAttempt: true };
   };
   const create = async (endpoint: string, bodies: Record<string, object>) => {
@@ -101,14 +101,14 @@ describe("a file of requests that two workers run at once", () => {
       return false;
     }
   };
-  const runBatches = async ({ gateway, store }: Platform) => {
+  const runBatches = async ({ batches, store }: Platform) => {
     for (const { _id } of await store.batches.overdue(["collecting", "closed", "submitted"], tomorrow(), 10))
-      await runOnce(gateway.batches.work, { tenantId: "", recordId: _id, jobId: "", isLastAttempt: true });
+      await runOnce(batches.chats.work, { tenantId: "", recordId: _id, jobId: "", isLastAttempt: true });
   };
   /** Runs the file, and the batches of providers that its lines are in, until it has ended, or waits for another worker. */
   const runToEnd = async (platform: Platform, begun: Begun) => {
     for (let turn = 0; turn < 5; turn += 1) {
-      if (await runOnce(platform.gateway.fileBatches.work, begun)) return true;
+      if (await runOnce(platform.batches.files.work, begun)) return true;
       await runBatches(platform);
     }
     return false;
@@ -120,7 +120,7 @@ describe("a file of requests that two workers run at once", () => {
   };
   /** Every line has its answer once, and the files are counted once. */
   const expectFiles = async ({ recordId }: Begun, when: string) => {
-    const { content } = test.platform.gateway.fileBatches;
+    const { content } = test.platform.batches.files;
     const batch = await member.get(`/v1/batches/${recordId}`);
     expect(batch.at("status"), when).to.equal("completed");
     expect(batch.at("request_counts"), when).to.deep.equal({ total: 3, completed: answered, failed: 1 });
@@ -136,7 +136,7 @@ describe("a file of requests that two workers run at once", () => {
     ).to.deep.equal([["bad", "invalid_request"]]);
   };
   const expectResults = async ({ recordId }: Begun, when: string) => {
-    const { batch, results } = test.platform.gateway.fileBatches;
+    const { batch, results } = test.platform.batches.files;
     const counts = { status: "completed", completed: answered, failed: 1, expired: 0 };
     expect(await batch(viewerOf(tenantId), recordId), when).to.include(counts);
     const { pieces } = await results(viewerOf(tenantId), recordId);
@@ -178,7 +178,7 @@ describe("a file of requests that two workers run at once", () => {
           const given = { tenantId, recordId, jobId, isLastAttempt: true };
           return platform === test.platform ? run(given) : runToEnd(platform, given);
         };
-        return { ...platform.gateway.fileBatches.work, run: runIt };
+        return { ...platform.batches.files.work, run: runIt };
       },
       check: async (given, { frozen }, at) => {
         const when = `frozen at ${at}`;
@@ -189,7 +189,7 @@ describe("a file of requests that two workers run at once", () => {
         await expectCounted(when);
       },
     });
-  const runFile = (given: Begun) => runOnce(test.platform.gateway.fileBatches.work, given);
+  const runFile = (given: Begun) => runOnce(test.platform.batches.files.work, given);
   /** As `create`, with what is done until all have their answers. */
   const answer = async (create: () => Promise<Begun>) => {
     const given = await create();
@@ -232,7 +232,7 @@ describe("a file of requests that two workers run at once", () => {
       test,
       begin: () => create("/v1/chat/completions", chats),
       work: (platform) => {
-        const { work } = platform.gateway.fileBatches;
+        const { work } = platform.batches.files;
         const run = async (context: WorkContext) => {
           const given = { tenantId, recordId: context.recordId, jobId: context.jobId, isLastAttempt: true };
           if (platform === test.platform) return runOnce(work, given);
@@ -248,7 +248,7 @@ describe("a file of requests that two workers run at once", () => {
         if (!other) await member.post(`/v1/batches/${given.recordId}/cancel`); // none of them was frozen
         await runToEnd(test.platform, given);
         await runBatches(test.platform);
-        const batch = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), given.recordId);
+        const batch = await test.platform.batches.files.batch(viewerOf(tenantId), given.recordId);
         expect(batch.status, when).to.equal("cancelled");
         const states = (await test.platform.store.jobs.statesOf(tenantId, itemJobIds(batch))).values();
         expect([...states].every(isFinal), `no line waits, ${when}`).to.equal(true);
@@ -264,14 +264,14 @@ describe("a file of requests that two workers run at once", () => {
       test,
       begin: () => create("/v1/chat/completions", many),
       work: (platform) => {
-        const { work } = platform.gateway.fileBatches;
+        const { work } = platform.batches.files;
         if (platform === test.platform) return work;
         const cancel = async ({ recordId }: WorkContext) => member.post(`/v1/batches/${recordId}/cancel`);
         return { ...work, run: cancel };
       },
       ...{ upTo: 6, every: 3 },
       check: async ({ recordId }, _ends, at) => {
-        const batch = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), recordId);
+        const batch = await test.platform.batches.files.batch(viewerOf(tenantId), recordId);
         const states = await test.platform.store.jobs.statesOf(tenantId, itemJobIds(batch));
         expect(states.size, `frozen at ${at}`).to.be.at.most(16);
       },

@@ -40,7 +40,7 @@ describe("the requests of a large file", () => {
       return done;
     };
     const run = (given: Partial<Parameters<typeof workContext>[1]> = {}) =>
-      test.platform.gateway.fileBatches.work
+      test.platform.batches.files.work
         .run(workContext(test, { tenantId, recordId: id, jobId, share, ...given }))
         .catch((thrown: unknown) => thrown);
     return { id, run, turns };

@@ -59,7 +59,7 @@ describe("a batch that two workers run at once", () => {
       }
       since.push(next);
     };
-    const { work } = test.platform.gateway.batches;
+    const { work } = test.platform.batches.chats;
     const context = workContext(test, { tenantId: "", recordId: batchId, jobId: "" });
     const ended = freezing
       .run(freeze, () => work.run(context))

@@ -39,7 +39,7 @@ describe("a batch at a provider whose job failed for good", () => {
     if (!claimed) throw new Error("the job could not be claimed");
     await claims.fail(claimed.lease, { type: "server_error", code: "internal", message: "It is over." });
   };
-  const sweep = () => sweepWorks(test.platform.jobs, [test.platform.gateway.batches.work], -1_000);
+  const sweep = () => sweepWorks(test.platform.jobs, [test.platform.batches.chats.work], -1_000);
 
   /** Sweeps until the job at a path has failed: the sweep leaves a batch that was just closed alone for a moment. */
   const failedAt = (path: string) =>

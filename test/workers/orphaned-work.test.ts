@@ -42,9 +42,8 @@ describe("work whose job ended without it", () => {
     const body = { model: "switchyard-offline", messages: [{ role: "user", content: "Hello." }] };
     const line = { custom_id: "one", method: "POST", url: "/v1/chat/completions", body };
     const bytes = Buffer.from(JSON.stringify(line));
-    fileId = (
-      await test.platform.gateway.fileBatches.addFile(tenantId, { purpose: "batch", filename: "l.jsonl", bytes })
-    )._id;
+    fileId = (await test.platform.batches.files.addFile(tenantId, { purpose: "batch", filename: "l.jsonl", bytes }))
+      ._id;
   });
   after(() => test.close());
 
@@ -136,7 +135,7 @@ describe("work whose job ended without it", () => {
           completion_window: "24h",
         }),
       async made(answer) {
-        const batch = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), answer.string("id"));
+        const batch = await test.platform.batches.files.batch(viewerOf(tenantId), answer.string("id"));
         return { jobId: batch.jobId, path: `/v1/batches/${batch._id}` };
       },
       cancelled: "cancelled",
@@ -150,7 +149,7 @@ describe("work whose job ended without it", () => {
           requests: [{ custom_id: "one", params: { model: "meta-llm", max_tokens: 20, messages: [] } }],
         }),
       async made(answer) {
-        const batch = await test.platform.gateway.fileBatches.batch(viewerOf(tenantId), answer.string("id"));
+        const batch = await test.platform.batches.files.batch(viewerOf(tenantId), answer.string("id"));
         return { jobId: batch.jobId, path: `/v1/messages/batches/${batch._id}` };
       },
       cancelled: "ended",

@@ -82,12 +82,12 @@ export const anthropicBatchRoutes = [
     responses: batchResponse,
     errors: ["quota_exceeded"],
     async result({ body, bytes = Buffer.from(JSON.stringify(body)), query, header, caller, platform }) {
-      const { quotas, gateway } = platform;
+      const { quotas, batches } = platform;
       await quotas.check(caller.tenantId, "openJobs");
       await quotas.check(caller.tenantId, "openBatches");
       await quotas.check(caller.tenantId, "storedBytes", bytes.length);
       const sentWith = { path: toForwardedPath(BATCHES, query), headers: toForwardedHeaders(header) };
-      return toView(await gateway.fileBatches.createMessages(caller, { bytes, total: body.requests.length, sentWith }));
+      return toView(await batches.files.createMessages(caller, { bytes, total: body.requests.length, sentWith }));
     },
   }),
   routes.get(BATCHES, {
@@ -123,8 +123,7 @@ export const anthropicBatchRoutes = [
     summary: "One batch of messages",
     params,
     responses: batchResponse,
-    result: async ({ params: { id }, caller, platform }) =>
-      toView(await platform.gateway.fileBatches.batch(caller, id)),
+    result: async ({ params: { id }, caller, platform }) => toView(await platform.batches.files.batch(caller, id)),
   }),
   routes.get(`${BATCHES}/:id/results`, {
     ...common,
@@ -136,7 +135,7 @@ export const anthropicBatchRoutes = [
     responses: { 200: { description: "JSON lines", contentType: "application/x-jsonl", body: z.string() } },
     errors: ["wrong_state"],
     async handler({ params: { id }, caller, platform, inTurn }) {
-      const { pieces } = await inTurn(() => platform.gateway.fileBatches.results(caller, id));
+      const { pieces } = await inTurn(() => platform.batches.files.results(caller, id));
       const headers = { "content-type": "application/x-jsonl" };
       return { status: 200, headers, bytes: toAnthropicResults(pieces) };
     },
@@ -148,8 +147,7 @@ export const anthropicBatchRoutes = [
     params,
     responses: batchResponse,
     errors: ["wrong_state"],
-    result: async ({ params: { id }, caller, platform }) =>
-      toView(await platform.gateway.fileBatches.cancel(caller, id)),
+    result: async ({ params: { id }, caller, platform }) => toView(await platform.batches.files.cancel(caller, id)),
   }),
   routes.delete(`${BATCHES}/:id`, {
     ...common,
@@ -163,7 +161,7 @@ export const anthropicBatchRoutes = [
     },
     errors: ["wrong_state"],
     async result({ params: { id }, caller, platform }) {
-      await platform.gateway.fileBatches.remove(caller, id);
+      await platform.batches.files.remove(caller, id);
       return { id, type: "message_batch_deleted" };
     },
   }),

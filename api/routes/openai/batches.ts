@@ -78,7 +78,7 @@ export const openAiBatchRoutes = [
       await platform.quotas.check(caller.tenantId, "openJobs");
       await platform.quotas.check(caller.tenantId, "openBatches");
       await platform.quotas.check(caller.tenantId, "storedBytes"); // the responses become files
-      return toView(await platform.gateway.fileBatches.create(caller, input));
+      return toView(await platform.batches.files.create(caller, input));
     },
   }),
   routes.get("/v1/batches", {
@@ -105,8 +105,7 @@ export const openAiBatchRoutes = [
     summary: "One batch",
     params,
     responses: { 200: { description: "The batch", body: batchSchema } },
-    result: async ({ params: { id }, caller, platform }) =>
-      toView(await platform.gateway.fileBatches.batch(caller, id)),
+    result: async ({ params: { id }, caller, platform }) => toView(await platform.batches.files.batch(caller, id)),
   }),
   routes.post("/v1/batches/:id/cancel", {
     summary: "Stop a batch",
@@ -114,8 +113,7 @@ export const openAiBatchRoutes = [
     params,
     responses: { 200: { description: "The batch", body: batchSchema } },
     errors: ["wrong_state"],
-    result: async ({ params: { id }, caller, platform }) =>
-      toView(await platform.gateway.fileBatches.cancel(caller, id)),
+    result: async ({ params: { id }, caller, platform }) => toView(await platform.batches.files.cancel(caller, id)),
   }),
 ];
 

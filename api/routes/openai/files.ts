@@ -43,7 +43,7 @@ export const openAiFileRoutes = [
     multipart: uploadSchema,
     keepsFile: {
       maxBytes: MAX_BATCH_FILE_BYTES,
-      async keep({ platform: { quotas, gateway }, caller: { tenantId } }, chunks) {
+      async keep({ platform: { quotas, batches }, caller: { tenantId } }, chunks) {
         await quotas.check(tenantId, "files");
         const counted = async function* () {
           for await (const chunk of chunks) {
@@ -51,7 +51,7 @@ export const openAiFileRoutes = [
             yield chunk;
           }
         };
-        return gateway.fileBatches.keepContent(tenantId, counted());
+        return batches.files.keepContent(tenantId, counted());
       },
     },
     responses: { 200: { description: "The file", body: named("File", fileSchema) } },
@@ -65,7 +65,7 @@ export const openAiFileRoutes = [
       }
       const about = { filename: filename.slice(0, 200), bytes, purpose: body.purpose, keyId: caller.keyId };
       const kept = { _id: body.file.take(), ...about, expiresAfter: body.expires_after?.seconds };
-      return toView(await platform.gateway.fileBatches.addKept(caller.tenantId, kept));
+      return toView(await platform.batches.files.addKept(caller.tenantId, kept));
     },
   }),
   routes.get("/v1/files", {
@@ -91,7 +91,7 @@ export const openAiFileRoutes = [
     responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
     async handler({ params: { id }, caller, platform, inTurn }) {
       const { purpose } = await platform.vectorStores.files.findFile(caller, id);
-      const { length, pieces } = await inTurn(() => platform.gateway.fileBatches.openContent(caller.tenantId, id));
+      const { length, pieces } = await inTurn(() => platform.batches.files.openContent(caller.tenantId, id));
       const isDocument = purpose === "assistants" || purpose === "user_data";
       const type = isDocument ? "application/octet-stream" : "application/jsonl";
       return { status: 200, headers: { "content-type": type }, bytes: pieces, length };

@@ -11,7 +11,7 @@ export async function withContents<B extends Pick<ResponsesBody, "input">, I ext
   if (!refersToFiles(body)) return given;
   const files = {
     find: (id: string) => platform.vectorStores.files.findFile(caller, id),
-    read: (id: string) => platform.gateway.fileBatches.content(caller.tenantId, id),
+    read: (id: string) => platform.batches.files.content(caller.tenantId, id),
     reserve,
   };
   return { ...given, body: await platform.responses.withFiles(files, body) };

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { AppError } from "../src/errors.ts";
+import { AppError } from "../src/lib/errors.ts";
 import type { BytesReply } from "./route.ts";
 
 /** What waits in memory for one reader beside the piece that was read last, in bytes. */

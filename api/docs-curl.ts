@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../src/json-schema.ts";
+import type { JsonSchema } from "../src/lib/json-schema.ts";
 import type { Operation } from "./openapi.ts";
 
 /** Deepest object that an example is made of; what is deeper is left out. */

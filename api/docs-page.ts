@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../src/json-schema.ts";
+import type { JsonSchema } from "../src/lib/json-schema.ts";
 import { toCurl } from "./docs-curl.ts";
 import type { OpenApiDocument, Operation } from "./openapi.ts";
 

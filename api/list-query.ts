@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type IdKind, idSchema } from "../src/ids.ts";
+import { type IdKind, idSchema } from "../src/lib/ids.ts";
 import type { Page } from "../src/store/page.ts";
 import { named, nameOf } from "./schema-names.ts";
 

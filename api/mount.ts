@@ -1,7 +1,7 @@
 import Router from "@koa/router";
 import type Koa from "koa";
-import { AppError } from "../src/errors.ts";
 import { makePresence, type Presence } from "../src/isolation/presence.ts";
+import { AppError } from "../src/lib/errors.ts";
 import { assertShallow, atDepth, DEPTH_HEADER, readDepth } from "../src/net/call-depth.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";

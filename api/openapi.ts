@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defined } from "../src/defined.ts";
-import { type ErrorCode, errorCodes, errorTypes } from "../src/errors.ts";
-import { type JsonSchema, toJsonSchema } from "../src/json-schema.ts";
+import { defined } from "../src/lib/defined.ts";
+import { type ErrorCode, errorCodes, errorTypes } from "../src/lib/errors.ts";
+import { type JsonSchema, toJsonSchema } from "../src/lib/json-schema.ts";
 import { toStatus } from "./middleware/errors.ts";
 import { apiVersion } from "./middleware/request-id.ts";
 import { acceptedSchema } from "./prefer.ts";

@@ -1,5 +1,5 @@
 import type { Middleware } from "koa";
-import { AppError, notFound } from "../src/errors.ts";
+import { AppError, notFound } from "../src/lib/errors.ts";
 import { renderMetrics } from "../src/metrics/admin-server.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { defined } from "../src/defined.ts";
-import { isOfPart } from "../src/errors.ts";
-import { idSchema, newId } from "../src/ids.ts";
 import { toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
 import { jobKinds } from "../src/jobs/queues.ts";
+import { defined } from "../src/lib/defined.ts";
+import { isOfPart } from "../src/lib/errors.ts";
+import { idSchema, newId } from "../src/lib/ids.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
 import { isFinal, jobStates } from "../src/store/job-state.ts";
 import { rootOf } from "../src/tenancy/roles.ts";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Config } from "../src/config.ts";
-import { defined } from "../src/defined.ts";
-import { AppError } from "../src/errors.ts";
-import { toPlainWords, toSentence } from "../src/plain-words.ts";
+import { defined } from "../src/lib/defined.ts";
+import { AppError } from "../src/lib/errors.ts";
+import { toPlainWords, toSentence } from "../src/lib/plain-words.ts";
 import type { ApiContext } from "./context.ts";
 import { hasBody, type JsonLimit, mediaType, readJsonBody } from "./middleware/body.ts";
 import type { BodyBudget } from "./middleware/body-budget.ts";

@@ -11,7 +11,7 @@ import * as responses from "../src/gateway/responses/response-schemas.ts";
 import * as gateway from "../src/gateway/schemas.ts";
 import { readinessSchema } from "../src/health.ts";
 import { errorViewSchema, jobSummarySchema, jobViewSchema } from "../src/jobs/job-view.ts";
-import { type JsonSchema, toJsonSchema } from "../src/json-schema.ts";
+import { type JsonSchema, toJsonSchema } from "../src/lib/json-schema.ts";
 import * as rag from "../src/rag/schemas.ts";
 import { apiKeyViewSchema } from "../src/tenancy/api-keys.ts";
 import * as workflows from "../src/workflows/schemas.ts";

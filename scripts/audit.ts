@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { type Verification, verifyAuditLog } from "../src/agents/audit.ts";
-import { AppError, ConfigError, notFound } from "../src/errors.ts";
+import { AppError, ConfigError, notFound } from "../src/lib/errors.ts";
 import { ApiRejection, keyOption, openApi, urlOption } from "./cli/api.ts";
 import { withStore } from "./cli/open-store.ts";
 

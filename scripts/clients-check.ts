@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { loadConfig } from "../src/config.ts";
-import { type Disposables, withDisposables } from "../src/disposables.ts";
+import { type Disposables, withDisposables } from "../src/lib/disposables.ts";
 import { startFakeProvider } from "../test/support/fake-provider/server.ts";
 import { checkClient } from "./clients/check-client.ts";
 import { installClients, NoClients } from "./clients/install.ts";

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { withDisposables } from "../src/disposables.ts";
-import { listen } from "../src/listen.ts";
+import { withDisposables } from "../src/lib/disposables.ts";
+import { listen } from "../src/lib/listen.ts";
 import { type Engine, findEngine } from "./compose/engine.ts";
 import { startLoad } from "./compose/load.ts";
 

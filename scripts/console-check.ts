@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { withDisposables } from "../src/disposables.ts";
+import { withDisposables } from "../src/lib/disposables.ts";
 import { checkConsole } from "./console-check/check.ts";
 import { NoBrowser } from "./console-check/provide-chromium.ts";
 import { measureScale } from "./console-check/scale.ts";

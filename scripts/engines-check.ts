@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { Command } from "commander";
-import { type Disposables, withDisposables } from "../src/disposables.ts";
+import { type Disposables, withDisposables } from "../src/lib/disposables.ts";
 import { startCluster, startRedis, startReplicated, startSentinel, swapRoles } from "../test/support/redis-servers.ts";
 import { makeRedisTls } from "../test/support/redis-tls.ts";
 import { startTcpProxy } from "../test/support/tcp-proxy.ts";

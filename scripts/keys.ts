@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { AppError, ConfigError } from "../src/errors.ts";
+import { AppError, ConfigError } from "../src/lib/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import { type Role, roles } from "../src/store/key-store.ts";
 import { isTokenSubject } from "../src/tenancy/access-tokens.ts";

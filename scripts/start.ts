@@ -1,5 +1,5 @@
 import { loadConfig } from "../src/config.ts";
-import { ConfigError } from "../src/errors.ts";
+import { ConfigError } from "../src/lib/errors.ts";
 import { StartFailure } from "./start/children.ts";
 import { warnOfNearSettings } from "./start/near-settings.ts";
 import { runStack } from "./start/run-stack.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
-import { type Disposables, withDisposables } from "../src/disposables.ts";
+import { type Disposables, withDisposables } from "../src/lib/disposables.ts";
 import { startFakeBatches } from "../test/support/fake-provider/batch-server.ts";
 import { startFakeProvider } from "../test/support/fake-provider/server.ts";
 import { isWhole, toReport } from "./chaos/report.ts";

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { z } from "zod";
-import { ConfigError } from "./errors.ts";
 import { ofKeyProviders } from "./gateway/providers/registry.ts";
 import { keptSettings, toQuotas, toRetention } from "./kept-settings.ts";
+import { ConfigError } from "./lib/errors.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
 import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
 import { languageFile } from "./rag/parse/ocr-languages.ts";

@@ -1,5 +1,5 @@
-import { toView } from "./defined.ts";
-import { notFound } from "./errors.ts";
+import { toView } from "./lib/defined.ts";
+import { notFound } from "./lib/errors.ts";
 import type { DefinitionVersion, DefinitionVersionStore, ShownVersion } from "./store/definition-version-store.ts";
 import type { VersionedDocument } from "./store/records.ts";
 

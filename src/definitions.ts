@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { toView } from "./defined.ts";
 import { changeOf, makeHistory } from "./definition-history.ts";
-import { AppError, invalidRequest, notFound } from "./errors.ts";
 import type { Gateway } from "./gateway/gateway.ts";
-import { newId } from "./ids.ts";
+import { toView } from "./lib/defined.ts";
+import { AppError, invalidRequest, notFound } from "./lib/errors.ts";
+import { newId } from "./lib/ids.ts";
 import type { DefinitionVersionStore } from "./store/definition-version-store.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
 import type { VersionedDocument } from "./store/records.ts";

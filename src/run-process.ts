@@ -1,4 +1,4 @@
-import { AppError, ConfigError } from "./errors.ts";
+import { AppError, ConfigError } from "./lib/errors.ts";
 
 /** A host that runs as a process: what it reports to its parent when it is ready, and how it ends. */
 export type Running = {

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { AppError, type ErrorView, notFound, toErrorView } from "./errors.ts";
 import type { CallLimit } from "./gateway/money/account.ts";
 import type { Usage } from "./gateway/providers/provider.ts";
-import { newId } from "./ids.ts";
 import type { Jobs } from "./jobs/jobs.ts";
+import { AppError, type ErrorView, notFound, toErrorView } from "./lib/errors.ts";
+import { newId } from "./lib/ids.ts";
 import type { JobRecord } from "./store/job-record.ts";
 import { isFinal, type JobState } from "./store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";

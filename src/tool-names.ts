@@ -1,4 +1,4 @@
-import { AppError } from "./errors.ts";
+import { AppError } from "./lib/errors.ts";
 import type { Store } from "./store/store.ts";
 
 /** Tools that one tenant publishes at most: the list of tools shows all of them. */

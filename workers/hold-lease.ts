@@ -1,7 +1,7 @@
-import { AppError } from "../src/errors.ts";
 import type { Pace } from "../src/isolation/pace.ts";
 import type { Lease } from "../src/jobs/claim.ts";
 import type { Work } from "../src/jobs/work.ts";
+import { AppError } from "../src/lib/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import type { JobProgress, JobRecord } from "../src/store/job-record.ts";
 import type { HeldJob } from "../src/store/job-store.ts";

@@ -1,6 +1,6 @@
 import { loadConfig } from "../src/config.ts";
-import { AppError } from "../src/errors.ts";
 import type { Work } from "../src/jobs/work.ts";
+import { AppError } from "../src/lib/errors.ts";
 import { serveAdmin } from "../src/metrics/admin-server.ts";
 import { openPlatform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";

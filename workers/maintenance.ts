@@ -1,5 +1,5 @@
 import { sweepWorks } from "../src/jobs/work.ts";
-import { keepDoing } from "../src/keep-doing.ts";
+import { keepDoing } from "../src/lib/keep-doing.ts";
 import type { Platform } from "../src/platform.ts";
 import { REMOVED_AT_A_TIME } from "../src/store/retention-store.ts";
 import { sweepEach } from "../src/sweep-each.ts";

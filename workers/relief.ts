@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { DelayedError, type Job, type Queue, type Worker } from "bullmq";
-import { keepDoing } from "../src/keep-doing.ts";
+import { keepDoing } from "../src/lib/keep-doing.ts";
 
 /** A job that has run this long is slow, in ms. */
 const SLOW_MS = 300;

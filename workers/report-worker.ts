@@ -1,8 +1,8 @@
 import { hostname } from "node:os";
 import { BEAT_EVERY_MS, type WorkerView } from "../src/jobs/heartbeats.ts";
-import { keepDoing } from "../src/keep-doing.ts";
+import { keepDoing } from "../src/lib/keep-doing.ts";
+import { version } from "../src/lib/version.ts";
 import type { Platform } from "../src/platform.ts";
-import { version } from "../src/version.ts";
 
 /**
  * Reports a worker to the operator until the result is called, and says in the log which queues somebody has paused. A report

@@ -1,10 +1,10 @@
 import { type Job as BullJob, DelayedError, UnrecoverableError } from "bullmq";
-import { AppError, type ErrorView, toErrorView } from "../src/errors.ts";
-import { jittered } from "../src/jitter.ts";
 import type { Lease } from "../src/jobs/claim.ts";
 import type { QueueDefinition } from "../src/jobs/queues.ts";
 import { Rescheduled, Suspended } from "../src/jobs/reschedule.ts";
 import { type WorkContext, workOf } from "../src/jobs/work.ts";
+import { AppError, type ErrorView, toErrorView } from "../src/lib/errors.ts";
+import { jittered } from "../src/lib/jitter.ts";
 import type { Logger } from "../src/logger.ts";
 import { atDepth } from "../src/net/call-depth.ts";
 import type { JobRecord } from "../src/store/job-record.ts";

@@ -1,5 +1,5 @@
-import { AppError, type ErrorView, isCancel, toErrorView } from "../src/errors.ts";
-import { jittered } from "../src/jitter.ts";
+import { AppError, type ErrorView, isCancel, toErrorView } from "../src/lib/errors.ts";
+import { jittered } from "../src/lib/jitter.ts";
 import { isStoreFailure } from "../src/store/store-errors.ts";
 
 /** Why a try was stopped from outside. */

@@ -1,5 +1,5 @@
-import { AppError } from "../../src/errors.ts";
 import { toAcceptedView } from "../../src/jobs/job-outcome.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { allTools } from "../../src/mcp-tools/all-tools.ts";
 import { findPublished } from "../../src/mcp-tools/published.ts";
 import { type AnyTool, resultOf, waitForJob } from "../../src/mcp-tools/tool.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { withFewFields } from "../../src/bounded-json.ts";
-import { defined } from "../../src/defined.ts";
+import { withFewFields } from "../../src/lib/bounded-json.ts";
+import { defined } from "../../src/lib/defined.ts";
 import { errorBodySchema } from "../openapi.ts";
 import { named } from "../schema-names.ts";
 

@@ -1,4 +1,4 @@
-import { type AppError, isOfPart } from "../../src/errors.ts";
+import { type AppError, isOfPart } from "../../src/lib/errors.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { toAppError, toErrorBody } from "../middleware/errors.ts";
 import type { HandlerInput } from "../route.ts";

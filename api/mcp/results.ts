@@ -1,6 +1,6 @@
 import type { CallToolResult } from "@modelcontextprotocol/client";
-import { type AppError, isOfPart } from "../../src/errors.ts";
 import { workflowStepsQueue } from "../../src/jobs/queues.ts";
+import { type AppError, isOfPart } from "../../src/lib/errors.ts";
 import type { JobKind } from "../../src/store/job-record.ts";
 import { toErrorBody } from "../middleware/errors.ts";
 import { apiVersion } from "../middleware/request-id.ts";

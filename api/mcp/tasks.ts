@@ -1,7 +1,7 @@
-import { AppError, isOfPart } from "../../src/errors.ts";
 import { toJobError } from "../../src/jobs/job-outcome.ts";
 import { toProgressView } from "../../src/jobs/job-view.ts";
 import { cancelWork } from "../../src/jobs/work.ts";
+import { AppError, isOfPart } from "../../src/lib/errors.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { isFinal } from "../../src/store/job-state.ts";
 import { toAppError, toErrorBody } from "../middleware/errors.ts";

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { toJsonSchema } from "../../src/json-schema.ts";
+import { toJsonSchema } from "../../src/lib/json-schema.ts";
 import { allTools } from "../../src/mcp-tools/all-tools.ts";
 import { findPublished, listPublished } from "../../src/mcp-tools/published.ts";
 import type { AnyTool } from "../../src/mcp-tools/tool.ts";

@@ -1,4 +1,4 @@
-import { idSchema } from "../../src/ids.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { declareRoutes, type HandlerInput, type JsonReply, type Reply, type RouteEnvelope } from "../route.ts";
 import {
   type Incoming,

@@ -1,4 +1,4 @@
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import type { Role } from "../../src/store/key-store.ts";
 import { type Caller, hasRole } from "../../src/tenancy/roles.ts";
 import type { Tenancy } from "../../src/tenancy/tenancy.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
-import { AppError, unavailable } from "../../src/errors.ts";
+import { AppError, unavailable } from "../../src/lib/errors.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
 import type { ApiContext } from "../context.ts";
 import type { UploadRate } from "./upload-rate.ts";

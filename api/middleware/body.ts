@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import getRawBody from "raw-body";
-import { AppError, invalidRequest } from "../../src/errors.ts";
-import { parseKeepingDigits } from "../../src/exact-json.ts";
-import { sizeInWords } from "../../src/size-in-words.ts";
+import { AppError, invalidRequest } from "../../src/lib/errors.ts";
+import { parseKeepingDigits } from "../../src/lib/exact-json.ts";
+import { sizeInWords } from "../../src/lib/size-in-words.ts";
 import type { ApiContext } from "../context.ts";
 
 /** Deeper nesting than any valid body has; walking or printing a deeper one would exhaust the stack. */

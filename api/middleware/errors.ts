@@ -6,7 +6,7 @@ import {
   type ErrorView,
   toErrorView,
   unavailable,
-} from "../../src/errors.ts";
+} from "../../src/lib/errors.ts";
 import type { Logger } from "../../src/logger.ts";
 import { toRedisError } from "../../src/redis.ts";
 import { toStoreError } from "../../src/store/store-errors.ts";

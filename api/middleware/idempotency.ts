@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from "node:crypto";
-import { AppError, invalidRequest, unavailable } from "../../src/errors.ts";
-import { newId } from "../../src/ids.ts";
+import { AppError, invalidRequest, unavailable } from "../../src/lib/errors.ts";
+import { newId } from "../../src/lib/ids.ts";
 import {
   BYTES_BESIDE_TEXT,
   type Claim,

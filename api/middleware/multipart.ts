@@ -1,6 +1,6 @@
 import busboy from "busboy";
 import { z } from "zod";
-import { AppError, invalidRequest } from "../../src/errors.ts";
+import { AppError, invalidRequest } from "../../src/lib/errors.ts";
 import type { ApiContext } from "../context.ts";
 import { continueIfExpected, rejectEncodedBody, tooLarge } from "./body.ts";
 import { watchFileType } from "./file-type.ts";

@@ -1,4 +1,4 @@
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import type { Operator } from "../../src/tenancy/operator.ts";
 import type { ApiContext } from "../context.ts";
 import { readOperatorToken } from "../session-cookie.ts";

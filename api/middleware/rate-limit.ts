@@ -1,4 +1,4 @@
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import type { Rate, RateLimits } from "../../src/tenancy/limits.ts";
 import { type Caller, rootOf } from "../../src/tenancy/roles.ts";
 import type { Tenancy } from "../../src/tenancy/tenancy.ts";

@@ -1,6 +1,6 @@
 import type { Middleware } from "koa";
-import { defined } from "../../src/defined.ts";
-import { isId, newId } from "../../src/ids.ts";
+import { defined } from "../../src/lib/defined.ts";
+import { isId, newId } from "../../src/lib/ids.ts";
 import type { Logger } from "../../src/logger.ts";
 import type { HttpMetrics } from "../../src/metrics/http-metrics.ts";
 import { beginSpan, type Traced, untraced } from "../../src/tracing.ts";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { readingOf } from "../../src/limiting.ts";
-import { isNearName, isSameName } from "../../src/near-names.ts";
+import { readingOf } from "../../src/lib/limiting.ts";
+import { isNearName, isSameName } from "../../src/lib/near-names.ts";
 
 /** Most unknown fields that are looked for in one value. */
 const MAX_FOUND = 20;

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 
 /** A tenant that sends none for long may send as many bytes at once as in this time, in s: a large file or some. */
 const BURST_SECONDS = 16;

@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { AppError } from "../../src/errors.ts";
-import { readingOf } from "../../src/limiting.ts";
-import { isSameName } from "../../src/near-names.ts";
-import { toPlainWords, toSentence, toUnknownWords } from "../../src/plain-words.ts";
+import { AppError } from "../../src/lib/errors.ts";
+import { readingOf } from "../../src/lib/limiting.ts";
+import { isSameName } from "../../src/lib/near-names.ts";
+import { toPlainWords, toSentence, toUnknownWords } from "../../src/lib/plain-words.ts";
 import { withPresentFields } from "./present-fields.ts";
 import { defOf, findUnknown, opennessOf } from "./unknown-fields.ts";
 

@@ -1,4 +1,4 @@
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import type { Caller } from "../../src/tenancy/roles.ts";
 import { type ApiContext, sendReply } from "../context.ts";
 

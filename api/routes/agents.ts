@@ -9,7 +9,7 @@ import {
   runSummarySchema,
   runViewSchema,
 } from "../../src/agents/schemas.ts";
-import { idSchema } from "../../src/ids.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";

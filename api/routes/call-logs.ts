@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defined, toView } from "../../src/defined.ts";
-import { notFound } from "../../src/errors.ts";
 import { toUsd } from "../../src/gateway/money/prices.ts";
-import { idSchema } from "../../src/ids.ts";
+import { defined, toView } from "../../src/lib/defined.ts";
+import { notFound } from "../../src/lib/errors.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import type { CompletionDocument, ShownCompletion } from "../../src/store/completion-store.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { maySee, ownKeyOf } from "../../src/tenancy/roles.ts";

@@ -1,6 +1,4 @@
 import type { z } from "zod";
-import { defined } from "../../src/defined.ts";
-import { AppError, type ErrorCode, invalidRequest, isBudgetExhausted } from "../../src/errors.ts";
 import type { Ineligible } from "../../src/gateway/batches/provider/batches.ts";
 import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import {
@@ -16,6 +14,8 @@ import type { StreamEnd } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import { toWireLogprobs } from "../../src/gateway/logprobs.ts";
 import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
+import { defined } from "../../src/lib/defined.ts";
+import { AppError, type ErrorCode, invalidRequest, isBudgetExhausted } from "../../src/lib/errors.ts";
 import type { ChatCaller, PlannedAnswer } from "../../src/run-models/deps.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";

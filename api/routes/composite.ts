@@ -6,7 +6,7 @@ import {
   patternSchema,
   profileSchema,
 } from "../../src/composite/schemas.ts";
-import { idSchema } from "../../src/ids.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { listOf, wholeList, wholeListQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";

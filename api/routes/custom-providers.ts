@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { toView } from "../../src/defined.ts";
 import { customProviderBodySchema, customProviderViewSchema } from "../../src/gateway/providers/custom/schemas.ts";
+import { toView } from "../../src/lib/defined.ts";
 import { listOf, wholeList, wholeListQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { agentViewSchema } from "../../src/agents/schemas.ts";
 import { versionSummarySchema } from "../../src/definitions.ts";
-import { idSchema } from "../../src/ids.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import type { Platform } from "../../src/platform.ts";
 import { MAX_VERSIONS } from "../../src/store/definition-version-store.ts";
 import { workflowViewSchema } from "../../src/workflows/schemas.ts";

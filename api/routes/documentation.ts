@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { inSlices } from "../../src/in-slices.ts";
+import { inSlices } from "../../src/lib/in-slices.ts";
 import { renderDocsPage } from "../docs-page.ts";
 import { makeOpenApi } from "../openapi.ts";
 import { type Packed, pack, toPackedReply } from "../packed-reply.ts";

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { defined } from "../../src/defined.ts";
-import { notFound } from "../../src/errors.ts";
-import { idSchema } from "../../src/ids.ts";
 import type { JobChanges } from "../../src/jobs/follow-tenant.ts";
 import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-view.ts";
 import type { JobEvent } from "../../src/jobs/jobs.ts";
 import { jobKinds } from "../../src/jobs/queues.ts";
 import { cancelWork } from "../../src/jobs/work.ts";
+import { defined } from "../../src/lib/defined.ts";
+import { notFound } from "../../src/lib/errors.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import type { Platform } from "../../src/platform.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { jobStates } from "../../src/store/job-state.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defined } from "../../src/defined.ts";
-import { idSchema } from "../../src/ids.ts";
+import { defined } from "../../src/lib/defined.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { chooseCollections, collectionNameSchema, MAX_NAMED_COLLECTIONS } from "../../src/rag/collections.ts";
 import { roles } from "../../src/store/key-store.ts";
 import { mapPage } from "../../src/store/page.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { AppError } from "../../src/errors.ts";
 import { workerSchema } from "../../src/jobs/heartbeats.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { inspectService, servicePartsSchema } from "../../src/service-parts.ts";
 import { listTenants, tenantOverviewSchema } from "../../src/tenancy/tenant-overview.ts";
 import { listOf, pageQuery, wholeList, wholeListQuery } from "../list-query.ts";

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { defined } from "../../src/defined.ts";
-import { notFound } from "../../src/errors.ts";
-import { idSchema } from "../../src/ids.ts";
+import { defined } from "../../src/lib/defined.ts";
+import { notFound } from "../../src/lib/errors.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { readConsoleFiles } from "../console-files.ts";
 import { type Packed, pack, toPackedReply } from "../packed-reply.ts";
 import { declareRoutes, type HandlerInput } from "../route.ts";

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { toView } from "../../src/defined.ts";
-import { invalidRequest } from "../../src/errors.ts";
 import { type KeyProvider, keyedProviders, keyProviders } from "../../src/gateway/providers/registry.ts";
 import { verifyProviderKey } from "../../src/gateway/providers/verify-key.ts";
+import { toView } from "../../src/lib/defined.ts";
+import { invalidRequest } from "../../src/lib/errors.ts";
 import type { Platform } from "../../src/platform.ts";
 import { listOf, wholeList, wholeListQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defined } from "../../src/defined.ts";
-import { idSchema } from "../../src/ids.ts";
+import { defined } from "../../src/lib/defined.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { collectionNameSchema } from "../../src/rag/collections.ts";
 import {
   chunkPlaceFields,

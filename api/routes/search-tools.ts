@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { idSchema } from "../../src/ids.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { searchToolBodySchema, searchToolReplacementSchema, searchToolViewSchema } from "../../src/rag/search-tools.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";

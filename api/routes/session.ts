@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { AppError } from "../../src/errors.ts";
-import { idSchema } from "../../src/ids.ts";
+import { AppError } from "../../src/lib/errors.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import type { Platform } from "../../src/platform.ts";
 import { roles } from "../../src/store/key-store.ts";
 import { isApiKey } from "../../src/tenancy/api-keys.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { defined } from "../../src/defined.ts";
-import { invalidRequest } from "../../src/errors.ts";
 import { toUsd } from "../../src/gateway/money/prices.ts";
 import type { UsageReport } from "../../src/gateway/money/usage-report.ts";
-import { idSchema } from "../../src/ids.ts";
+import { defined } from "../../src/lib/defined.ts";
+import { invalidRequest } from "../../src/lib/errors.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { percentilesOf } from "../../src/store/latency-buckets.ts";
 import { type UsageGrouping, usageGroupings } from "../../src/store/usage-store.ts";
 import { quotaNames } from "../../src/tenancy/quotas.ts";

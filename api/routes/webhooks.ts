@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { toView } from "../../src/defined.ts";
+import { toView } from "../../src/lib/defined.ts";
 import type { WebhookSecrets } from "../../src/webhooks/secrets.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defined, toView } from "../../src/defined.ts";
-import { AppError, invalidRequest } from "../../src/errors.ts";
-import { idSchema } from "../../src/ids.ts";
+import { defined, toView } from "../../src/lib/defined.ts";
+import { AppError, invalidRequest } from "../../src/lib/errors.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { mapPage } from "../../src/store/page.ts";
 import type { ShownWidgetKey } from "../../src/store/widget-key-store.ts";
 import { endOfMadeKey } from "../../src/tenancy/roles.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { idSchema } from "../../src/ids.ts";
+import { idSchema } from "../../src/lib/ids.ts";
 import { approvalStates } from "../../src/store/approval-store.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
 import {

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { chmod, copyFile, mkdir, readdir, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
-import { ConfigError } from "../../src/errors.ts";
-import { openDataFolder } from "../../src/private-files.ts";
+import { ConfigError } from "../../src/lib/errors.ts";
+import { openDataFolder } from "../../src/lib/private-files.ts";
 
 const STORE = "store.sqlite";
 /** More than any data file has: all are copied in one step, which sees the store as it is at one moment. */

@@ -1,6 +1,6 @@
 import { Binary } from "bson";
 import type { Db } from "mongodb";
-import { newId } from "../../src/ids.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { tagsOf } from "../../src/rag/schemas.ts";
 import { collectionField, DEFAULT_COLLECTION } from "../../src/store/collection-filter.ts";
 import { connectStore } from "../../src/store/connect.ts";

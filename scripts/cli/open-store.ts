@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config.ts";
-import { ConfigError } from "../../src/errors.ts";
+import { ConfigError } from "../../src/lib/errors.ts";
 import { openPlatform, type Platform } from "../../src/platform.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { tryParseJson } from "../../src/try-parse-json.ts";
+import { tryParseJson } from "../../src/lib/try-parse-json.ts";
 
 const CALL_TIMEOUT_MS = 20_000;
 const PAUSE_MS = 250;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import axe from "axe-core";
 import { type Browser, type ConsoleMessage, chromium, type Page } from "playwright-core";
-import type { Disposables } from "../../src/disposables.ts";
+import type { Disposables } from "../../src/lib/disposables.ts";
 import { provideChromium } from "./provide-chromium.ts";
 
 /** Without these it looks for servers of its maker at every start. */

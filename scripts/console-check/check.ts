@@ -3,7 +3,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { Disposables } from "../../src/disposables.ts";
+import type { Disposables } from "../../src/lib/disposables.ts";
 import { type ApiClient, makeApiClient } from "./api-client.ts";
 import { openBrowser, openWindow, showLast, type Window } from "./browser.ts";
 import { openDesk } from "./desk.ts";

@@ -1,4 +1,4 @@
-import type { Disposables } from "../../src/disposables.ts";
+import type { Disposables } from "../../src/lib/disposables.ts";
 import { openBrowser, openWindow, type Window } from "./browser.ts";
 import { type Desk, openDesk } from "./desk.ts";
 import { fillStore, sizes } from "./fill-store.ts";

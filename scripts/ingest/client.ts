@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
-import { defined } from "../../src/defined.ts";
+import { defined } from "../../src/lib/defined.ts";
 import type { Item } from "./item.ts";
 
 /** Longest wait for one answer, in ms: a large file takes its time over a slow line. */

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { withDisposables } from "../../src/disposables.ts";
+import { withDisposables } from "../../src/lib/disposables.ts";
 import { allAttacks } from "./all-attacks.ts";
 import type { Attack } from "./attack.ts";
 import { type Attacker, startAttacker } from "./attacker.ts";

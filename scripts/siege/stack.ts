@@ -1,8 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config.ts";
-import type { Disposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
+import type { Disposables } from "../../src/lib/disposables.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { type Fleet, startFleet } from "../chaos/fleet.ts";

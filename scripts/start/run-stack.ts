@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Config } from "../../src/config.ts";
-import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
-import { listen } from "../../src/listen.ts";
+import { withDisposables } from "../../src/lib/disposables.ts";
+import { listen } from "../../src/lib/listen.ts";
+import { keepSecret, openDataFolder } from "../../src/lib/private-files.ts";
 import { makeLogger } from "../../src/logger.ts";
-import { keepSecret, openDataFolder } from "../../src/private-files.ts";
 import { productFile, supervise } from "./children.ts";
 import { nodeFlags } from "./node-flags.ts";
 

@@ -1,5 +1,5 @@
-import { tryParseKeepingDigits } from "../exact-json.ts";
-import { tryParseJson } from "../try-parse-json.ts";
+import { tryParseKeepingDigits } from "../lib/exact-json.ts";
+import { tryParseJson } from "../lib/try-parse-json.ts";
 
 /**
  * The arguments of a tool call, which a model wrote as JSON; undefined when they are no JSON object. With `keepsDigits` whole

@@ -1,10 +1,10 @@
-import { defined } from "../defined.ts";
-import { isBudgetExhausted } from "../errors.ts";
 import type { ChatOutcome } from "../gateway/chat/outcome.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Message } from "../gateway/messages.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { ToolDefinition } from "../gateway/providers/provider.ts";
+import { defined } from "../lib/defined.ts";
+import { isBudgetExhausted } from "../lib/errors.ts";
 import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import type { GatewayAnswer } from "./gateway-model.ts";
 import type { Turn } from "./iterations.ts";

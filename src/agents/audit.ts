@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
-import { defined } from "../defined.ts";
+import { defined } from "../lib/defined.ts";
 import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import type { AuditContent, AuditEntry, AuditStore } from "../store/audit-store.ts";
 

@@ -1,4 +1,4 @@
-import { AppError, invalidRequest } from "../errors.ts";
+import { AppError, invalidRequest } from "../lib/errors.ts";
 import type { DataKeys } from "../tenancy/data-keys.ts";
 import { open, seal } from "../tenancy/envelope.ts";
 

@@ -1,4 +1,3 @@
-import { defined } from "../defined.ts";
 import {
   checkChatModel,
   checkDefinitionSize,
@@ -7,8 +6,9 @@ import {
   shortDescription,
   toVersionView,
 } from "../definitions.ts";
-import { AppError, notFound } from "../errors.ts";
-import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError, notFound } from "../lib/errors.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { AgentRecord, AgentSummaryRecord } from "../store/agent-store.ts";
 import { withPreviews } from "./credentials.ts";
 import type { AgentsDeps } from "./deps.ts";

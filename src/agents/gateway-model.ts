@@ -7,11 +7,11 @@ import { AIMessage, type BaseMessage, type StandardMessageStructure, ToolMessage
 import type { ChatResult } from "@langchain/core/outputs";
 import { isLangChainTool } from "@langchain/core/tools";
 import { z } from "zod";
-import { defined } from "../defined.ts";
 import type { ChatOutcome } from "../gateway/chat/outcome.ts";
 import type { Message } from "../gateway/messages.ts";
 import type { ToolDefinition } from "../gateway/providers/provider.ts";
-import { type JsonSchema, toJsonSchema } from "../json-schema.ts";
+import { defined } from "../lib/defined.ts";
+import { type JsonSchema, toJsonSchema } from "../lib/json-schema.ts";
 import type { AuditSpent } from "../store/audit-store.ts";
 import { parseArguments } from "./arguments.ts";
 

@@ -1,7 +1,7 @@
 import type { StructuredTool } from "@langchain/core/tools";
 import { ToolInvocationError } from "langchain";
-import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError } from "../lib/errors.ts";
 import type { Logger } from "../logger.ts";
 import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import type { AuditCall } from "../store/audit-store.ts";

@@ -1,4 +1,4 @@
-import { defined, toView } from "../defined.ts";
+import { defined, toView } from "../lib/defined.ts";
 import { openRunState, sumSpent } from "../runs.ts";
 import type { AgentRunRecord, AgentRunSummaryRecord } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent, AuditEntry } from "../store/audit-store.ts";

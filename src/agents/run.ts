@@ -1,6 +1,14 @@
-import { defined } from "../defined.ts";
-import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView, unavailable } from "../errors.ts";
 import type { WorkContext } from "../jobs/work.ts";
+import { defined } from "../lib/defined.ts";
+import {
+  AppError,
+  type ErrorView,
+  fromErrorView,
+  isCancel,
+  notFound,
+  toErrorView,
+  unavailable,
+} from "../lib/errors.ts";
 import {
   type AgentRunEnd,
   type AgentRunRecord,

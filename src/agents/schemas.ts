@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { withFewFields } from "../bounded-json.ts";
 import { replacementOf, versionFields } from "../definitions.ts";
-import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
-import { limiting } from "../limiting.ts";
+import { withFewFields } from "../lib/bounded-json.ts";
+import { idSchema } from "../lib/ids.ts";
+import { limiting } from "../lib/limiting.ts";
 import { publishSchema } from "../published-tools.ts";
 import { outputTokensSchema } from "../runs.ts";
 import { stopReasons } from "../store/agent-run-store.ts";

@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { type GuardKind, inspect } from "./guards/guard.ts";
 import { type ProfileId, profiles } from "./profiles.ts";
 import type { CompositeInput } from "./schemas.ts";

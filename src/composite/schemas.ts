@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { idSchema } from "../lib/ids.ts";
 import { outputTokensSchema } from "../runs.ts";
 import { jobStates } from "../store/job-state.ts";
 import { MAX_MODELS, patternIds } from "./patterns.ts";

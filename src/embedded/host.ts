@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { withDisposables } from "../disposables.ts";
-import { AppError } from "../errors.ts";
-import { lockFile } from "../lock-file.ts";
+import { withDisposables } from "../lib/disposables.ts";
+import { AppError } from "../lib/errors.ts";
+import { lockFile } from "../lib/lock-file.ts";
+import { openDataFolder } from "../lib/private-files.ts";
 import { type Logger, makeLogger } from "../logger.ts";
-import { openDataFolder } from "../private-files.ts";
 import { startMongoServer } from "./mongo/server.ts";
 import { startRedisServer } from "./redis-server.ts";
 import { openServiceSecrets } from "./service-secrets.ts";

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { AppError, unavailable } from "../errors.ts";
-import { keepDoing } from "../keep-doing.ts";
-import { openPrivateFolder, rejectForeignEntry } from "../private-files.ts";
+import { AppError, unavailable } from "../lib/errors.ts";
+import { keepDoing } from "../lib/keep-doing.ts";
+import { openPrivateFolder, rejectForeignEntry } from "../lib/private-files.ts";
 import type { ServiceSecrets } from "./service-secrets.ts";
 
 /** Longest wait for a started server to serve (it reads its append-only file first), and to stop when asked to, in ms. */

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { AppError } from "../errors.ts";
-import { keepSecret } from "../private-files.ts";
+import { AppError } from "../lib/errors.ts";
+import { keepSecret } from "../lib/private-files.ts";
 
 /** What the processes of one data folder prove themselves to each other by. */
 export type ServiceSecrets = {

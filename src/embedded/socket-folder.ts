@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { rmdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openPrivateFolder } from "../private-files.ts";
+import { openPrivateFolder } from "../lib/private-files.ts";
 
 /** The longest path of a socket that every system takes, in bytes: 107 on Linux, 103 on macOS. */
 const MAX_SOCKET_PATH_BYTES = 103;

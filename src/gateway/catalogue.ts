@@ -1,5 +1,5 @@
-import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError } from "../lib/errors.ts";
 import type { ProviderKey } from "../tenancy/provider-keys.ts";
 import type { ModelEntry } from "./model-schemas.ts";
 import { type EdgeSettings, edgeModels, type ServedModel } from "./providers/edge/models.ts";

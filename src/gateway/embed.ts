@@ -1,5 +1,5 @@
-import { defined, withoutNulls } from "../defined.ts";
-import { AppError, invalidRequest, renameField } from "../errors.ts";
+import { defined, withoutNulls } from "../lib/defined.ts";
+import { AppError, invalidRequest, renameField } from "../lib/errors.ts";
 import { findModel, requireModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";

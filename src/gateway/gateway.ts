@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
-import { notFound } from "../errors.ts";
 import type { Jobs } from "../jobs/jobs.ts";
+import { notFound } from "../lib/errors.ts";
 import type { Logger } from "../logger.ts";
 import type { CallMetrics } from "../metrics/call-metrics.ts";
 import type { RedisConnections } from "../redis.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isSmallJson, withFewFields } from "../bounded-json.ts";
+import { isSmallJson, withFewFields } from "../lib/bounded-json.ts";
 
 const MAX_MESSAGES = 200;
 const MAX_MESSAGE_CHARACTERS = 400_000;

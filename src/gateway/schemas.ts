@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isSmallJson, withFewFields } from "../bounded-json.ts";
+import { isSmallJson, withFewFields } from "../lib/bounded-json.ts";
 import { logprobsSchema } from "./logprobs.ts";
 import {
   assistantMessage,

@@ -1,4 +1,4 @@
-import { tryParseJson } from "../try-parse-json.ts";
+import { tryParseJson } from "../lib/try-parse-json.ts";
 import type { AssistantPart, Content, Message, ToolCall } from "./messages.ts";
 import { toArguments } from "./providers/tool-calls.ts";
 

@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { deserialize, serialize } from "node:v8";
-import type { AppErrorOptions, ErrorCode } from "../errors.ts";
+import type { AppErrorOptions, ErrorCode } from "../lib/errors.ts";
 
 /** A message from the host to a child: one request at a time. */
 export type ChildRequest<Request> = { id: number; request: Request };

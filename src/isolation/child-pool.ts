@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { type Child, ChildLost, comesToEnd, exchange, lowerPriority } from "./child.ts";
 import { keepChildren } from "./children.ts";
 import { makeEffort } from "./effort.ts";

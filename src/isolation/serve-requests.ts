@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import {
   type ChildError,
   type ChildMessage,

@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal, statesBefore } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { UpdateFilter } from "mongodb";
-import type { ErrorView } from "../errors.ts";
+import type { ErrorView } from "../lib/errors.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import type { HeldJob, JobStore } from "../store/job-store.ts";
 

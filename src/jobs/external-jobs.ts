@@ -1,4 +1,4 @@
-import { type ErrorView, unavailable } from "../errors.ts";
+import { type ErrorView, unavailable } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";

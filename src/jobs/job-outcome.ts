@@ -1,5 +1,5 @@
-import { defined } from "../defined.ts";
-import { AppError, fromErrorView } from "../errors.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError, fromErrorView } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 
 /** What a caller gets of a job that continues: what it makes, and where to follow it. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defined, toView } from "../defined.ts";
-import { errorCodes, errorTypes } from "../errors.ts";
-import { idSchema } from "../ids.ts";
+import { defined, toView } from "../lib/defined.ts";
+import { errorCodes, errorTypes } from "../lib/errors.ts";
+import { idSchema } from "../lib/ids.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { jobStates } from "../store/job-state.ts";
 import type { JobSummaryRecord } from "../store/job-store.ts";

@@ -1,8 +1,8 @@
 import type { Config } from "../config.ts";
+import { shareReads } from "../lib/share-reads.ts";
 import type { Logger } from "../logger.ts";
 import type { JobMetrics } from "../metrics/job-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
-import { shareReads } from "../share-reads.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { inSpan } from "../tracing.ts";

@@ -1,8 +1,8 @@
 import { type JobsOptions, Queue, RedisConnection } from "bullmq";
-import { unavailable } from "../errors.ts";
+import { unavailable } from "../lib/errors.ts";
+import { withTimeout } from "../lib/with-timeout.ts";
 import type { Logger } from "../logger.ts";
 import { type RedisConnections, toRedisError } from "../redis.ts";
-import { withTimeout } from "../with-timeout.ts";
 import type { QueueDefinition } from "./queues.ts";
 
 /** What of a record makes its BullMQ job. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { idSchema } from "../ids.ts";
+import { idSchema } from "../lib/ids.ts";
 import type { JobKind } from "../store/job-record.ts";
 
 /** What both sides of a queue agree on. A payload has ids (and `v`) alone, under 1 KiB: contents stay in the store. */

@@ -1,4 +1,4 @@
-import { defined } from "../defined.ts";
+import { defined } from "../lib/defined.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { CHECK_QUEUED_AFTER_MS } from "./claim.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { toErrorView } from "../errors.ts";
-import { jittered } from "../jitter.ts";
+import { toErrorView } from "../lib/errors.ts";
+import { jittered } from "../lib/jitter.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { type JobStore, NO_TENANT } from "../store/job-store.ts";
 import { endedNow } from "./claim.ts";

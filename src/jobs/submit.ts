@@ -1,6 +1,6 @@
-import { defined } from "../defined.ts";
-import { unavailable } from "../errors.ts";
-import { newId } from "../ids.ts";
+import { defined } from "../lib/defined.ts";
+import { unavailable } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
 import { currentDepth } from "../net/call-depth.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { runBodySchema, runResultSchema } from "../agents/schemas.ts";
 import { compositeBodySchema, compositeResultSchema } from "../composite/schemas.ts";
-import { notFound } from "../errors.ts";
 import { toChatRequest } from "../gateway/chat/request.ts";
 import { toChatResponse } from "../gateway/chat/response.ts";
 import { listedModelSchema, modelQuerySchema } from "../gateway/model-schemas.ts";
 import { chatBodySchema, chatResponseSchema } from "../gateway/schemas.ts";
 import { checkHealth, readinessSchema } from "../health.ts";
-import { idSchema } from "../ids.ts";
+import { notFound } from "../lib/errors.ts";
+import { idSchema } from "../lib/ids.ts";
 import { queryBodySchema, queryOutcomeSchema } from "../rag/schemas.ts";
 import {
   addedTenantSchema,

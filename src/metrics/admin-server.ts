@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { checkOwnHealth, inspect } from "../health.ts";
-import { listen } from "../listen.ts";
+import { listen } from "../lib/listen.ts";
 import type { Platform } from "../platform.ts";
 
 /** Longest time for a request to arrive, in ms. */

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 
 /** What our calls to other servers say: how many calls of this service stand behind them, theirs included. */
 export const DEPTH_HEADER = "x-svc-depth";

@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 
 /** Whether the same request may succeed later, and what a person reads of it; `host` is that of the URL. */
 type Failure = { retryable: boolean; inWords(host: string, timeoutMs: number): string };

@@ -1,6 +1,6 @@
-import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
-import { sizeInWords } from "../size-in-words.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError } from "../lib/errors.ts";
+import { sizeInWords } from "../lib/size-in-words.ts";
 import { type Egress, type EgressOptions, makeEgress, rejectedUrl } from "./egress.ts";
 import { asFetchError } from "./fetch-errors.ts";
 

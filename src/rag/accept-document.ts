@@ -1,5 +1,5 @@
-import { AppError, notFound, toErrorView } from "../errors.ts";
 import { submitWork, type Work } from "../jobs/work.ts";
+import { AppError, notFound, toErrorView } from "../lib/errors.ts";
 import type { DocumentRecord } from "../store/document-record.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Caller } from "../tenancy/roles.ts";

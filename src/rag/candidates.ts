@@ -1,4 +1,4 @@
-import { defined } from "../defined.ts";
+import { defined } from "../lib/defined.ts";
 import type { ChunkHit } from "../store/chunk.ts";
 import type { VectorHits, VectorSearch } from "../store/chunk-search.ts";
 import type { CollectionNames } from "../store/collection-filter.ts";

@@ -1,5 +1,5 @@
-import { defined } from "../defined.ts";
-import { invalidRequest } from "../errors.ts";
+import { defined } from "../lib/defined.ts";
+import { invalidRequest } from "../lib/errors.ts";
 import { type CollectionNames, collectionOf } from "../store/collection-filter.ts";
 import type { DocumentMetadata } from "../store/document-record.ts";
 import type { Caller } from "../tenancy/roles.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError, invalidRequest } from "../errors.ts";
+import { AppError, invalidRequest } from "../lib/errors.ts";
 import { type CollectionNames, collectionOf, DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { Caller } from "../tenancy/roles.ts";
 

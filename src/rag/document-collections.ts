@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { toView } from "../defined.ts";
-import { AppError, notFound } from "../errors.ts";
+import { toView } from "../lib/defined.ts";
+import { AppError, notFound } from "../lib/errors.ts";
 import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { CollectionChange, CollectionRecord } from "../store/collection-store.ts";
 import { type DocumentTotals, emptyTotals } from "../store/document-totals.ts";

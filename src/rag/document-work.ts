@@ -1,6 +1,6 @@
-import { AppError, notFound, toErrorView } from "../errors.ts";
 import { ingestionQueue } from "../jobs/queues.ts";
 import { defineWork, unlessOver, type Work } from "../jobs/work.ts";
+import { AppError, notFound, toErrorView } from "../lib/errors.ts";
 import { type DocumentRecord, ownSources } from "../store/document-record.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";

@@ -1,5 +1,5 @@
-import { defined, toView } from "../defined.ts";
-import { invalidRequest, notFound } from "../errors.ts";
+import { defined, toView } from "../lib/defined.ts";
+import { invalidRequest, notFound } from "../lib/errors.ts";
 import { placeOf } from "../store/chunk.ts";
 import { collectionOf } from "../store/collection-filter.ts";
 import { refreshFields } from "../store/document-changes.ts";

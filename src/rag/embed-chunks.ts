@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { defined } from "../defined.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
+import { defined } from "../lib/defined.ts";
 import { type ChunkDocument, placeOf, toHeading } from "../store/chunk.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { RagDeps } from "./deps.ts";

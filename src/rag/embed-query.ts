@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { AppError } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
+import { AppError } from "../lib/errors.ts";
 import { readSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 

@@ -1,4 +1,4 @@
-import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
 
 export type EmbeddingModels = ReturnType<typeof makeEmbeddingModels>;

@@ -1,4 +1,4 @@
-import { forEachConcurrent } from "../for-each-concurrent.ts";
+import { forEachConcurrent } from "../lib/for-each-concurrent.ts";
 import type { RagDeps } from "./deps.ts";
 import type { Passage, PassageChunk } from "./merge-hits.ts";
 import type { Hit } from "./rank-hits.ts";

@@ -1,4 +1,4 @@
-import { functionWords } from "../common-words.ts";
+import { functionWords } from "../lib/common-words.ts";
 
 /** Keys of one text: a chunk is short, and more say nothing about it. */
 const MAX_KEYS = 200;

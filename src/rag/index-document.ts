@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path/posix";
-import { defined } from "../defined.ts";
-import { AppError, isCancel, toErrorView } from "../errors.ts";
-import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { WorkContext } from "../jobs/work.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError, isCancel, toErrorView } from "../lib/errors.ts";
+import { forEachConcurrent } from "../lib/for-each-concurrent.ts";
 import type { DocumentRecord, SourceValidators } from "../store/document-record.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { toSpaceKey } from "../store/vector-space.ts";

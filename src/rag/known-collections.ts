@@ -1,5 +1,5 @@
-import { AppError, notFound } from "../errors.ts";
-import { newId } from "../ids.ts";
+import { AppError, notFound } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
 import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { CollectionRecord } from "../store/collection-store.ts";
 import type { Caller } from "../tenancy/roles.ts";

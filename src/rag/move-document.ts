@@ -1,5 +1,5 @@
-import { AppError } from "../errors.ts";
 import type { WorkContext } from "../jobs/work.ts";
+import { AppError } from "../lib/errors.ts";
 import type { ChunkDocument } from "../store/chunk.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { DocumentRecord } from "../store/document-record.ts";

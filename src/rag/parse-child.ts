@@ -1,5 +1,5 @@
-import { AppError } from "../errors.ts";
 import { isChild, serveRequests } from "../isolation/serve-requests.ts";
+import { AppError } from "../lib/errors.ts";
 import { foldText } from "./fold-text.ts";
 import { type ParseOptions, parseSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";

@@ -1,9 +1,9 @@
 import type { Config } from "../config.ts";
-import { AppError, unavailable } from "../errors.ts";
 import { ChildLost } from "../isolation/child.ts";
 import { makeChildPool } from "../isolation/child-pool.ts";
 import { keepOnDisk } from "../isolation/keep-on-disk.ts";
 import type { Memory } from "../isolation/memory.ts";
+import { AppError, unavailable } from "../lib/errors.ts";
 import type { Logger } from "../logger.ts";
 import type { RawSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";

@@ -1,4 +1,4 @@
-import { functionWords } from "../common-words.ts";
+import { functionWords } from "../lib/common-words.ts";
 import { foldText } from "./fold-text.ts";
 import { identifierKeys } from "./identifiers.ts";
 

@@ -1,6 +1,6 @@
-import { defined } from "../defined.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { makeShares } from "../isolation/shares.ts";
+import { defined } from "../lib/defined.ts";
 import { placeOf } from "../store/chunk.ts";
 import type { DocumentHeader } from "../store/document-header.ts";
 import type { Caller } from "../tenancy/roles.ts";

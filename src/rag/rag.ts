@@ -1,8 +1,8 @@
 import type { Config } from "../config.ts";
-import { defined } from "../defined.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
 import type { Memory } from "../isolation/memory.ts";
 import { makePace } from "../isolation/pace.ts";
+import { defined } from "../lib/defined.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
 import type { CallOrigin } from "../store/completion-store.ts";
 import type { Caller } from "../tenancy/roles.ts";

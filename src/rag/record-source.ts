@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
-import { defined } from "../defined.ts";
-import { AppError, invalidRequest, notFound } from "../errors.ts";
-import { newId } from "../ids.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError, invalidRequest, notFound } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
 import { assertFetchable } from "../net/egress.ts";
 import { collectionField, collectionOf, DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { Reassignment } from "../store/document-changes.ts";

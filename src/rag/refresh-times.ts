@@ -1,4 +1,4 @@
-import { jittered } from "../jitter.ts";
+import { jittered } from "../lib/jitter.ts";
 
 const HOUR_MS = 3_600_000;
 

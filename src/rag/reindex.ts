@@ -1,9 +1,9 @@
-import { AppError } from "../errors.ts";
-import { forEachConcurrent } from "../for-each-concurrent.ts";
-import { newId } from "../ids.ts";
 import { reindexQueue } from "../jobs/queues.ts";
 import { Rescheduled } from "../jobs/reschedule.ts";
 import { defineWork, recordsOf, submitWork, type Work, type WorkContext } from "../jobs/work.ts";
+import { AppError } from "../lib/errors.ts";
+import { forEachConcurrent } from "../lib/for-each-concurrent.ts";
+import { newId } from "../lib/ids.ts";
 import type { ReindexRecord } from "../store/reindex-store.ts";
 import { toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { Caller } from "../tenancy/roles.ts";

@@ -1,6 +1,6 @@
-import { AppError } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { Judge } from "../gateway/rerank.ts";
+import { AppError } from "../lib/errors.ts";
 import { placeOf } from "../store/chunk.ts";
 import type { DocumentHeader } from "../store/document-header.ts";
 import type { CurrentHits } from "./current-hits.ts";

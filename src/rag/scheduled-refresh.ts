@@ -1,6 +1,6 @@
-import { newId } from "../ids.ts";
-import { jittered } from "../jitter.ts";
 import type { Work } from "../jobs/work.ts";
+import { newId } from "../lib/ids.ts";
+import { jittered } from "../lib/jitter.ts";
 import { type DocumentRecord, isGone } from "../store/document-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import { sweepEach } from "../sweep-each.ts";

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { withFewFields } from "../bounded-json.ts";
-import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
-import { limiting } from "../limiting.ts";
+import { withFewFields } from "../lib/bounded-json.ts";
+import { idSchema } from "../lib/ids.ts";
+import { limiting } from "../lib/limiting.ts";
+import { tryParseJson } from "../lib/try-parse-json.ts";
 import { shownStates } from "../store/document-state.ts";
 import { documentWarningCodes, MAX_WARNED_PAGES } from "../store/document-warning.ts";
-import { tryParseJson } from "../try-parse-json.ts";
 import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
 import { type AttributeFilter, attributeFilterSchema, rangeSchema } from "./metadata-filter.ts";
 

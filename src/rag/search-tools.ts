@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defined } from "../defined.ts";
 import { makeDefinitions, replacementOf, toVersionView, versionFields } from "../definitions.ts";
-import { notFound } from "../errors.ts";
-import { idSchema } from "../ids.ts";
+import { defined } from "../lib/defined.ts";
+import { notFound } from "../lib/errors.ts";
+import { idSchema } from "../lib/ids.ts";
 import { publishSchema } from "../published-tools.ts";
 import type { Page, PageQuery } from "../store/page.ts";
 import type { PageOfPublished } from "../store/published.ts";

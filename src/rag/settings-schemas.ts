@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { idSchema } from "../ids.ts";
+import { idSchema } from "../lib/ids.ts";
 
 /** The body of `PUT /rag/settings`. */
 export const ragSettingsBodySchema = z.strictObject({

@@ -1,4 +1,4 @@
-import { defined } from "../defined.ts";
+import { defined } from "../lib/defined.ts";
 import { blocksOf, cellsOf } from "./parse/markdown-table.ts";
 import type { Section } from "./parse/section.ts";
 import type { SourceType } from "./schemas.ts";

@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { type DocumentWarning, MAX_WARNED_PAGES } from "../store/document-warning.ts";
 
 /** Bounds of what is kept of a document's account. */

@@ -1,5 +1,5 @@
 import { stemmer } from "stemmer";
-import { weightOfStem } from "../common-words.ts";
+import { weightOfStem } from "../lib/common-words.ts";
 
 /** Words that stand within this many characters are near: about a line, or eight words of English. */
 const NEAR = 60;

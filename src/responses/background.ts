@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
 import { chatOptionsSchema } from "../gateway/chat/request.ts";
 import { withOwnName } from "../gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../gateway/responses/request.ts";
@@ -7,9 +6,10 @@ import { inputItemSchema, type ResponsesBody, responsesBodySchema } from "../gat
 import { type MadeResponse, toResponse } from "../gateway/responses/response.ts";
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import { toOutputEvents } from "../gateway/responses/stream.ts";
-import { derivedId } from "../ids.ts";
 import { responsesQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, type Work, type WorkContext } from "../jobs/work.ts";
+import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../lib/errors.ts";
+import { derivedId } from "../lib/ids.ts";
 import type { ChatCaller } from "../run-models/deps.ts";
 import { errorOf } from "../runs.ts";
 import { type BackgroundResponse, isBackground, type OpenResponse } from "../store/response-store.ts";

@@ -1,6 +1,6 @@
-import type { ErrorView } from "../errors.ts";
 import { failResponse } from "../gateway/responses/response.ts";
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
+import type { ErrorView } from "../lib/errors.ts";
 import type { BackgroundResponse } from "../store/response-store.ts";
 import { endLog, type LogDeps, type LoggedEnd } from "./event-log.ts";
 import { readResponse, toTexts } from "./records.ts";

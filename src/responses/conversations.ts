@@ -1,8 +1,8 @@
-import { AppError, invalidRequest, notFound } from "../errors.ts";
 import { type InputItem, MAX_ITEMS } from "../gateway/responses/request-schemas.ts";
 import type { MadeResponse } from "../gateway/responses/response.ts";
 import type { OutputItem } from "../gateway/responses/response-schemas.ts";
-import { newId } from "../ids.ts";
+import { AppError, invalidRequest, notFound } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
 import {
   type ConversationDocument,
   type ConversationItem,

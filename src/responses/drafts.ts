@@ -1,9 +1,9 @@
-import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
 import type { MadeResponse } from "../gateway/responses/response.ts";
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError } from "../lib/errors.ts";
+import { sizeInWords } from "../lib/size-in-words.ts";
 import type { Logger } from "../logger.ts";
-import { sizeInWords } from "../size-in-words.ts";
 import type { ResponseStore, StoredResponse } from "../store/response-store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { type Conversation, keptItems } from "./recall.ts";

@@ -1,7 +1,7 @@
-import { AppError } from "../errors.ts";
 import type { OutputItem, ResponseEvent, ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { NumberedEvent } from "../gateway/responses/stream.ts";
-import { sizeInWords } from "../size-in-words.ts";
+import { AppError } from "../lib/errors.ts";
+import { sizeInWords } from "../lib/size-in-words.ts";
 import type { ResponseEventRecord, ResponseEventStore } from "../store/response-event-store.ts";
 import type { BackgroundResponse, ResponseStore } from "../store/response-store.ts";
 import { Overtaken } from "../store/store-errors.ts";

@@ -1,7 +1,7 @@
-import { AppError, invalidRequest } from "../errors.ts";
 import { text } from "../gateway/message-schemas.ts";
 import type { InputItem, InputPart, ResponsesBody } from "../gateway/responses/request-schemas.ts";
-import { sizeInWords } from "../size-in-words.ts";
+import { AppError, invalidRequest } from "../lib/errors.ts";
+import { sizeInWords } from "../lib/size-in-words.ts";
 import type { FileDocument } from "../store/file-store.ts";
 
 /** What the contents of files are read with. */

@@ -1,4 +1,4 @@
-import { notFound } from "../errors.ts";
+import { notFound } from "../lib/errors.ts";
 import type { Store } from "../store/store.ts";
 import { ownKeyOf, type Viewer } from "../tenancy/roles.ts";
 

@@ -1,5 +1,5 @@
-import { notFound } from "../errors.ts";
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
+import { notFound } from "../lib/errors.ts";
 import type { ResponseStore, ShownResponse } from "../store/response-store.ts";
 import type { InTurn } from "./follow-events.ts";
 import { toInputItemId } from "./item-ids.ts";

@@ -1,7 +1,7 @@
-import { AppError, invalidRequest } from "../errors.ts";
 import { countMedia, MAX_MEDIA } from "../gateway/message-schemas.ts";
 import { type InputItem, MAX_ITEMS, type ResponsesBody } from "../gateway/responses/request-schemas.ts";
 import type { OutputItem } from "../gateway/responses/response-schemas.ts";
+import { AppError, invalidRequest } from "../lib/errors.ts";
 import type { ConversationStore } from "../store/conversation-store.ts";
 import type { ResponseStore, ResponseText, StoredResponse } from "../store/response-store.ts";
 import { findPlace, isItemOf, isKept, type KeptItem, toInputItemId } from "./item-ids.ts";

@@ -1,10 +1,10 @@
-import { invalidRequest, notFound } from "../errors.ts";
 import type { ChatOptions } from "../gateway/chat/request.ts";
 import type { ResponsesBody } from "../gateway/responses/request-schemas.ts";
 import { beginResponse, type MadeResponse } from "../gateway/responses/response.ts";
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { cancelWork, submitWork, unlessOver } from "../jobs/work.ts";
+import { invalidRequest, notFound } from "../lib/errors.ts";
 import { type BackgroundResponse, isBackground, type StoredResponse } from "../store/response-store.ts";
 import { starterOf, type Viewer } from "../tenancy/roles.ts";
 import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from "./background.ts";

@@ -1,9 +1,9 @@
 import { type RunInput, type RunResult, runBodySchema } from "../agents/schemas.ts";
-import { AppError, renameField } from "../errors.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import type { ChatDelta } from "../gateway/chat/steps.ts";
 import { AGENT } from "../gateway/run-model-names.ts";
-import { idSchema } from "../ids.ts";
+import { AppError, renameField } from "../lib/errors.ts";
+import { idSchema } from "../lib/ids.ts";
 import type { AuditContent } from "../store/audit-store.ts";
 import { fieldIn, parseRun, refuseMedia, toConversation } from "./conversation.ts";
 import type { ChatCaller, PreparedRun, RunModelsDeps } from "./deps.ts";

@@ -1,8 +1,8 @@
 import { guardTexts } from "../composite/guard-input.ts";
 import { isRegulated } from "../composite/profiles.ts";
 import { type CompositeInput, type CompositeResult, compositeBodySchema } from "../composite/schemas.ts";
-import { AppError, renameField } from "../errors.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
+import { AppError, renameField } from "../lib/errors.ts";
 import { fieldIn, parseRun, refuseMedia, toConversation, toOneText } from "./conversation.ts";
 import type { ChatCaller, PreparedRun, RunModelsDeps } from "./deps.ts";
 import { parseComposite } from "./names.ts";

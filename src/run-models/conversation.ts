@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import { AppError, invalidRequest } from "../errors.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import { type Message, textOf } from "../gateway/messages.ts";
+import { AppError, invalidRequest } from "../lib/errors.ts";
 import type { RunTurn } from "../store/agent-run-store.ts";
 
 /** A text of a conversation, with its field in the request. */

@@ -1,7 +1,7 @@
 import type { AgentSummary } from "../agents/schemas.ts";
 import { patternIds } from "../composite/patterns.ts";
-import { AppError } from "../errors.ts";
 import { AGENT, COMPOSITE } from "../gateway/run-model-names.ts";
+import { AppError } from "../lib/errors.ts";
 import { findAgent } from "./agent-run.ts";
 import type { RunModelsDeps } from "./deps.ts";
 import { parseComposite } from "./names.ts";

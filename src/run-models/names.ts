@@ -1,7 +1,7 @@
 import { patternIds } from "../composite/patterns.ts";
 import { isRegulated, type ProfileId, profileIds } from "../composite/profiles.ts";
-import { AppError } from "../errors.ts";
 import { COMPOSITE } from "../gateway/run-model-names.ts";
+import { AppError } from "../lib/errors.ts";
 
 /** The profile of a pattern that is named without one: it is of no field of work. */
 const DEFAULT_PROFILE: ProfileId = "content";

@@ -1,5 +1,3 @@
-import { defined } from "../defined.ts";
-import { AppError, isCancel } from "../errors.ts";
 import type { ChatOutcome } from "../gateway/chat/outcome.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import { type AnsweredChat, type ChatDelta, type ChatEvent, toReasoningText } from "../gateway/chat/steps.ts";
@@ -9,6 +7,8 @@ import { AGENT, isRunModel } from "../gateway/run-model-names.ts";
 import { toJobError } from "../jobs/job-outcome.ts";
 import type { JobEvent } from "../jobs/jobs.ts";
 import { cancelWork } from "../jobs/work.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError, isCancel } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { toStoreError } from "../store/store-errors.ts";
 import { prepareAgentRun } from "./agent-run.ts";

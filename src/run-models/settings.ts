@@ -1,6 +1,6 @@
-import { invalidRequest } from "../errors.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import { settingFields } from "../gateway/providers/model.ts";
+import { invalidRequest } from "../lib/errors.ts";
 import { toConversation } from "./conversation.ts";
 
 /** Most names that a response lists of what is left out. */

@@ -1,5 +1,5 @@
 import type { Db } from "mongodb";
-import type { ErrorView } from "../errors.ts";
+import type { ErrorView } from "../lib/errors.ts";
 import type { AgentDefinition } from "./agent-store.ts";
 import { auditCollection } from "./audit-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";

@@ -1,5 +1,5 @@
 import { Binary, type Db, type Filter } from "mongodb";
-import { forEachConcurrent } from "../for-each-concurrent.ts";
+import { forEachConcurrent } from "../lib/for-each-concurrent.ts";
 import type { ChunkDocument } from "./chunk.ts";
 import { makeChunkSearch } from "./chunk-search.ts";
 import { defineCollection, ofTenant, type StoreCapabilities } from "./collection.ts";

@@ -1,5 +1,5 @@
 import type { Binary } from "mongodb";
-import { defined } from "../defined.ts";
+import { defined } from "../lib/defined.ts";
 import type { TenantDocument } from "./collection.ts";
 
 /** A passage of a document as queries find it. Several versions of a document's chunks may be there at a time. */

@@ -1,7 +1,7 @@
 import { calculateObjectSize } from "bson";
 import { type Db, MongoBulkWriteError } from "mongodb";
-import type { ErrorView } from "../errors.ts";
-import { firstIdAt } from "../ids.ts";
+import type { ErrorView } from "../lib/errors.ts";
+import { firstIdAt } from "../lib/ids.ts";
 import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";

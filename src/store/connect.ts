@@ -1,6 +1,6 @@
 import { MongoClient, type MongoClientOptions, MongoParseError } from "mongodb";
-import { ConfigError, unavailable } from "../errors.ts";
-import { firstResponse } from "../first-response.ts";
+import { ConfigError, unavailable } from "../lib/errors.ts";
+import { firstResponse } from "../lib/first-response.ts";
 import { endWritesOnClose } from "./driver-writes.ts";
 
 export type StoreConnection = Awaited<ReturnType<typeof connectStore>>;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Collection, Db } from "mongodb";
-import { AppError } from "../errors.ts";
-import { jittered } from "../jitter.ts";
+import { AppError } from "../lib/errors.ts";
+import { jittered } from "../lib/jitter.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { foreignAmong } from "./page.ts";
 import { makeRecords } from "./records.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Collection, Db } from "mongodb";
-import { ConfigError } from "../errors.ts";
+import { ConfigError } from "../lib/errors.ts";
 import type { Logger } from "../logger.ts";
 import { defineCollection } from "./collection.ts";
 import type { Migration } from "./migrations.ts";

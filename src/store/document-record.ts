@@ -1,4 +1,4 @@
-import type { ErrorView } from "../errors.ts";
+import type { ErrorView } from "../lib/errors.ts";
 import { defineCollection, type TenantDocument } from "./collection.ts";
 import type { DocumentState } from "./document-state.ts";
 import type { DocumentWarning } from "./document-warning.ts";

@@ -1,5 +1,5 @@
 import type { Db, Filter } from "mongodb";
-import type { ErrorView } from "../errors.ts";
+import type { ErrorView } from "../lib/errors.ts";
 import { ofTenant } from "./collection.ts";
 import { type CollectionNames, inCollections } from "./collection-filter.ts";
 import { type Description, type Publication, type Reassignment, refreshFields } from "./document-changes.ts";

@@ -1,5 +1,5 @@
 import type { Db } from "mongodb";
-import type { ErrorView } from "../errors.ts";
+import type { ErrorView } from "../lib/errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { makeWorkRecords } from "./records.ts";
 import { type CountedRun, countRuns } from "./run-use.ts";

@@ -1,5 +1,5 @@
 import type { Db, UpdateFilter } from "mongodb";
-import { defined } from "../defined.ts";
+import { defined } from "../lib/defined.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findFirst, findPage, ofKey, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";

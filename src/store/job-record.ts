@@ -1,4 +1,4 @@
-import type { ErrorView } from "../errors.ts";
+import type { ErrorView } from "../lib/errors.ts";
 import type { JobState } from "./job-state.ts";
 
 /** The kind of work that a client sees in `GET /jobs/:id`, as the job's queue names it; the store keeps it as a text. */

@@ -1,6 +1,6 @@
 import type { Db, Filter, UpdateFilter } from "mongodb";
-import { defined } from "../defined.ts";
-import { unavailable } from "../errors.ts";
+import { defined } from "../lib/defined.ts";
+import { unavailable } from "../lib/errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { gatherInserts } from "./gather-inserts.ts";
 import type { JobKind, JobProgress, JobRecord } from "./job-record.ts";

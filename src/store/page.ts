@@ -1,5 +1,5 @@
 import { BSON, type Collection, type Document, type Filter } from "mongodb";
-import { defined } from "../defined.ts";
+import { defined } from "../lib/defined.ts";
 import { ofTenant, type TenantDocument } from "./collection.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { Db } from "mongodb";
-import type { ErrorView } from "../errors.ts";
+import type { ErrorView } from "../lib/errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { gatherWrites } from "./gather-writes.ts";
 import type { StoredCaller } from "./key-store.ts";

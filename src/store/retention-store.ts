@@ -1,5 +1,5 @@
 import type { Collection, Db, Filter } from "mongodb";
-import { firstIdAt, type IdKind } from "../ids.ts";
+import { firstIdAt, type IdKind } from "../lib/ids.ts";
 import { type AgentRunRecord, agentRunCollection } from "./agent-run-store.ts";
 import { type AuditEntry, auditCollection } from "./audit-store.ts";
 import { ofTenant, type TenantDocument } from "./collection.ts";

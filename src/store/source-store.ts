@@ -1,5 +1,5 @@
 import { Binary, type Db } from "mongodb";
-import { notFound } from "../errors.ts";
+import { notFound } from "../lib/errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent, updateIf } from "./writes.ts";

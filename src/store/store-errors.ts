@@ -1,5 +1,5 @@
 import { MongoBulkWriteError, MongoError, MongoServerError } from "mongodb";
-import { AppError, unavailable } from "../errors.ts";
+import { AppError, unavailable } from "../lib/errors.ts";
 
 /** Names of the driver's errors that mean: the server did not answer, or not in time. */
 const unavailableErrors = new Set([

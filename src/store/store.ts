@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Db, MongoClientClosedError } from "mongodb";
-import { newId } from "../ids.ts";
+import { newId } from "../lib/ids.ts";
 import type { Logger } from "../logger.ts";
 import { agentRunCollection, makeAgentRunStore } from "./agent-run-store.ts";
 import { agentCollection, makeAgentStore } from "./agent-store.ts";

@@ -1,5 +1,5 @@
 import type { Collection, Db } from "mongodb";
-import { unavailable } from "../errors.ts";
+import { unavailable } from "../lib/errors.ts";
 import type { Logger } from "../logger.ts";
 import type { ChunkDocument } from "./chunk.ts";
 import { chunkCollection } from "./chunk-store.ts";

@@ -1,5 +1,5 @@
 import type { Db } from "mongodb";
-import type { ErrorView } from "../errors.ts";
+import type { ErrorView } from "../lib/errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";

@@ -1,10 +1,10 @@
 import type { createRemoteJWKSet, JWTPayload } from "jose";
 import { z } from "zod";
 import type { Config } from "../config.ts";
-import { defined } from "../defined.ts";
-import { AppError, ConfigError, unavailable } from "../errors.ts";
-import { derivedId } from "../ids.ts";
-import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError, ConfigError, unavailable } from "../lib/errors.ts";
+import { derivedId } from "../lib/ids.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import { roles } from "../store/key-store.ts";
 import type { TenantRecord, TenantStore } from "../store/tenant-store.ts";
 import type { Caller } from "./roles.ts";

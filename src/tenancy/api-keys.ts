@@ -1,7 +1,7 @@
 import { createHash, randomInt } from "node:crypto";
 import { z } from "zod";
-import { defined, toView } from "../defined.ts";
-import { idSchema, newId } from "../ids.ts";
+import { defined, toView } from "../lib/defined.ts";
+import { idSchema, newId } from "../lib/ids.ts";
 import { type ApiKeyDocument, roles, type ShownApiKey } from "../store/key-store.ts";
 import type { Caller } from "./roles.ts";
 

@@ -1,5 +1,5 @@
-import { AppError, invalidRequest, isOfPart } from "../errors.ts";
-import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
+import { AppError, invalidRequest, isOfPart } from "../lib/errors.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { CompletionDocument } from "../store/completion-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import type { TenantStore } from "../store/tenant-store.ts";

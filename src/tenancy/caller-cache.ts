@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
-import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
-import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError } from "../lib/errors.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { KeyDocument } from "../store/key-store.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
 import { hashApiKey } from "./api-keys.ts";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { bytesOf, type DataKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
 import { KEY_BYTES } from "./envelope.ts";
 import type { MasterKeys } from "./master-keys.ts";

@@ -1,4 +1,4 @@
-import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { ModelFallbacks, TenantStore } from "../store/tenant-store.ts";
 
 /** The models that respond in place of those that fail, as a tenant chose them. */

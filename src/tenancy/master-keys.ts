@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { keepSecret } from "../private-files.ts";
+import { keepSecret } from "../lib/private-files.ts";
 import { KEY_BYTES, open, seal } from "./envelope.ts";
 
 /** A data key as it is stored: sealed by the master key `masterKeyId`. */

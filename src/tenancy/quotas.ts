@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
-import { AppError } from "../errors.ts";
-import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
+import { AppError } from "../lib/errors.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { Store } from "../store/store.ts";
 
 type Counted = Pick<

@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { type Role, roles, type StoredCaller } from "../store/key-store.ts";
 
 /** The caller: resolved from the key of the request, never from a header or body. */

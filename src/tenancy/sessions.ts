@@ -1,4 +1,4 @@
-import { newId } from "../ids.ts";
+import { newId } from "../lib/ids.ts";
 import type { ApiKeyDocument } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";
 import { hashApiKey, isUsable, makeSecret, toCaller } from "./api-keys.ts";

@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
-import { AppError, notFound } from "../errors.ts";
-import { newId } from "../ids.ts";
+import { AppError, notFound } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
 import type { Logger } from "../logger.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { ApiKeyDocument } from "../store/key-store.ts";

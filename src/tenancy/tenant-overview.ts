@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defined } from "../defined.ts";
-import { idSchema } from "../ids.ts";
+import { defined } from "../lib/defined.ts";
+import { idSchema } from "../lib/ids.ts";
 import type { Page, PageQuery } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
 import type { TenantRecord } from "../store/tenant-store.ts";

@@ -1,6 +1,6 @@
-import { defined } from "../defined.ts";
-import { AppError, notFound } from "../errors.ts";
-import { newId } from "../ids.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError, notFound } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
 import type { Store } from "../store/store.ts";
 import type { WidgetKeyChoice, WidgetKeyDocument } from "../store/widget-key-store.ts";
 import { hashApiKey, makeSecret, previewOf } from "./api-keys.ts";

@@ -1,6 +1,6 @@
-import { defined } from "../defined.ts";
-import { notFound } from "../errors.ts";
-import { newId } from "../ids.ts";
+import { defined } from "../lib/defined.ts";
+import { notFound } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
 import { emptyTotals } from "../store/document-totals.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { VectorStoreBatch } from "../store/vector-store-batch-store.ts";

@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import type { VectorStoreBatch } from "../store/vector-store-batch-store.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";

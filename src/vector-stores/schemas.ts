@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { withFewFields } from "../bounded-json.ts";
-import { idSchema } from "../ids.ts";
+import { withFewFields } from "../lib/bounded-json.ts";
+import { idSchema } from "../lib/ids.ts";
 import { metadataKey, metadataValue } from "../rag/schemas.ts";
 
 const MAX_FIELDS = 16;

@@ -1,5 +1,5 @@
-import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError } from "../lib/errors.ts";
 import { hasExpired } from "../rag/known-collections.ts";
 import type { AttributeFilter } from "../rag/metadata-filter.ts";
 import type { QueryResult } from "../rag/schemas.ts";

@@ -1,7 +1,7 @@
-import { defined } from "../defined.ts";
-import { notFound } from "../errors.ts";
-import { newId } from "../ids.ts";
 import { cancelWork, unlessOver } from "../jobs/work.ts";
+import { defined } from "../lib/defined.ts";
+import { notFound } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
 import { type DocumentRecord, isGone } from "../store/document-record.ts";
 import { mapPage, type PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";

@@ -1,4 +1,4 @@
-import { notFound } from "../errors.ts";
+import { notFound } from "../lib/errors.ts";
 import type { FileDocument } from "../store/file-store.ts";
 import { sweepEach } from "../sweep-each.ts";
 import type { Caller } from "../tenancy/roles.ts";

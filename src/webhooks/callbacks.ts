@@ -1,9 +1,9 @@
-import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
-import { jittered } from "../jitter.ts";
 import { toAcceptedView } from "../jobs/job-outcome.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { type Work, workOf } from "../jobs/work.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError } from "../lib/errors.ts";
+import { jittered } from "../lib/jitter.ts";
 import type { Logger } from "../logger.ts";
 import type { Egress } from "../net/egress.ts";
 import type { CallbackRecord, CallbackStore } from "../store/callback-store.ts";

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { jittered } from "../jitter.ts";
+import { jittered } from "../lib/jitter.ts";
 
 /** Messages in a row that got no answer until their receiver is left alone, and for how long, in ms: twice as long each time. */
 const FAILURES_TO_PAUSE = 5;

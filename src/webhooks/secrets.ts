@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { AppError } from "../errors.ts";
-import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
+import { AppError } from "../lib/errors.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import { bytesOf } from "../store/provider-key-store.ts";
 import type { WebhookSecretDocument, WebhookSecretStore } from "../store/webhook-secret-store.ts";
 import type { DataKeys } from "../tenancy/data-keys.ts";

@@ -1,7 +1,7 @@
 import { Webhook } from "standardwebhooks";
-import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
-import { tryParseKeepingDigits } from "../exact-json.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError } from "../lib/errors.ts";
+import { tryParseKeepingDigits } from "../lib/exact-json.ts";
 import { type Egress, readPrefix } from "../net/egress.ts";
 import { asFetchError } from "../net/fetch-errors.ts";
 import { makeWebhookSecrets, type WebhookSecrets } from "./secrets.ts";

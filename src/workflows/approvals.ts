@@ -1,5 +1,5 @@
-import { defined } from "../defined.ts";
-import { AppError, notFound } from "../errors.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError, notFound } from "../lib/errors.ts";
 import type { ApprovalRecord, ApprovalState } from "../store/approval-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";

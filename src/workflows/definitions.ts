@@ -1,4 +1,3 @@
-import { defined } from "../defined.ts";
 import {
   checkChatModel,
   checkDefinitionSize,
@@ -7,7 +6,8 @@ import {
   shortDescription,
   toVersionView,
 } from "../definitions.ts";
-import { invalidRequest } from "../errors.ts";
+import { defined } from "../lib/defined.ts";
+import { invalidRequest } from "../lib/errors.ts";
 import { checkToolSchema } from "../published-tools.ts";
 import type { WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";

@@ -1,5 +1,5 @@
-import { AppError } from "../errors.ts";
 import { isChild, serveRequests } from "../isolation/serve-requests.ts";
+import { AppError } from "../lib/errors.ts";
 import { type Evaluation, evaluate, type Place } from "./evaluate.ts";
 import { makeParsedTexts } from "./templates.ts";
 import { isOutOfTime, withOwnTimeout } from "./with-timeout.ts";

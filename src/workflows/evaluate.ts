@@ -1,4 +1,4 @@
-import { invalidRequest } from "../errors.ts";
+import { invalidRequest } from "../lib/errors.ts";
 import type { Room } from "./cel-values.ts";
 import { isQuick } from "./expression-cost.ts";
 import { attempt, type Expression, ExpressionProblem, makeRoom, type Scope } from "./expressions.ts";

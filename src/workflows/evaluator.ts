@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
-import { AppError } from "../errors.ts";
 import { ChildLost } from "../isolation/child.ts";
 import { makeChildPool } from "../isolation/child-pool.ts";
 import type { Memory } from "../isolation/memory.ts";
+import { AppError } from "../lib/errors.ts";
 import {
   type CheckDefinition,
   type CheckInput,

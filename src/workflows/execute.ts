@@ -1,8 +1,8 @@
-import { defined } from "../defined.ts";
-import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
-import { jittered } from "../jitter.ts";
 import { Rescheduled, Suspended } from "../jobs/reschedule.ts";
 import type { WorkContext } from "../jobs/work.ts";
+import { defined } from "../lib/defined.ts";
+import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../lib/errors.ts";
+import { jittered } from "../lib/jitter.ts";
 import { isStoreFailure, Overtaken } from "../store/store-errors.ts";
 import type { WorkflowRunEnd, WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
 import { inSpan } from "../tracing.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { invalidRequest } from "../errors.ts";
-import { toPlainWords, toSentence } from "../plain-words.ts";
+import { invalidRequest } from "../lib/errors.ts";
+import { toPlainWords, toSentence } from "../lib/plain-words.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 

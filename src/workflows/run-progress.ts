@@ -1,4 +1,4 @@
-import { defined } from "../defined.ts";
+import { defined } from "../lib/defined.ts";
 import type { WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
 import { type ScopeTexts, type StepText, toJsonValue } from "./scope-texts.ts";
 import { kindOf, type PlannedStep } from "./steps.ts";

@@ -1,4 +1,4 @@
-import { defined, toView } from "../defined.ts";
+import { defined, toView } from "../lib/defined.ts";
 import { mayHaveEnded, openRunState, sumSpent } from "../runs.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions.ts";
-import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
-import { limiting } from "../limiting.ts";
+import { idSchema } from "../lib/ids.ts";
+import { limiting } from "../lib/limiting.ts";
 import { publishSchema } from "../published-tools.ts";
 import { approvalStates } from "../store/approval-store.ts";
 import { workflowRunEnds } from "../store/workflow-run-store.ts";

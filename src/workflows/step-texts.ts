@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { ExpressionProblem } from "./expressions.ts";
 
 /** A field of a step that may hold expressions: a text, a URL, a value with texts in it, or an expression that is true or false. */

@@ -1,5 +1,5 @@
 import { createContext, Script } from "node:vm";
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 
 const sandbox = createContext({});
 const script = new Script("work()");

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { z } from "zod";
 import { allRoutes } from "../../api/all-routes.ts";
 import { defOf, opennessOf } from "../../api/middleware/unknown-fields.ts";
-import { readingOf } from "../../src/limiting.ts";
+import { readingOf } from "../../src/lib/limiting.ts";
 
 /** The bodies that grant or limit as a whole: an unknown field, at any depth, is a 400. */
 const grants = new Set([

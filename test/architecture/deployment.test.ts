@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { nodeFlags } from "../../scripts/start/node-flags.ts";
 import { settings } from "../../src/config.ts";
-import { listen } from "../../src/listen.ts";
+import { listen } from "../../src/lib/listen.ts";
 import { valueAt } from "../support/http-client.ts";
 import {
   defaultOf,

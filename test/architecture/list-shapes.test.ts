@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { allRoutes } from "../../api/all-routes.ts";
 import { makeOpenApi } from "../../api/openapi.ts";
-import { inSlices } from "../../src/in-slices.ts";
+import { inSlices } from "../../src/lib/in-slices.ts";
 import { valueAt } from "../support/http-client.ts";
 
 /** The shape of every list; `total` is in it where all items are at hand. */

@@ -3,7 +3,7 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import { expect } from "chai";
 import { patternIds } from "../../src/composite/patterns.ts";
-import { toJsonSchema } from "../../src/json-schema.ts";
+import { toJsonSchema } from "../../src/lib/json-schema.ts";
 import { queryBodySchema } from "../../src/rag/schemas.ts";
 import { makeClient, valueAt } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";

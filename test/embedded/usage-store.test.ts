@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { newId } from "../../src/ids.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { makeUsageStore, usageCollection } from "../../src/store/usage-store.ts";
 import { useStore } from "../support/use-store.ts";
 

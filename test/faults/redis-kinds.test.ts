@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type Disposables, withDisposables } from "../../src/disposables.ts";
+import { type Disposables, withDisposables } from "../../src/lib/disposables.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openRedis } from "../../src/redis.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";

@@ -1,6 +1,6 @@
 import dns from "node:dns";
 import { expect } from "chai";
-import { type Disposables, withDisposables } from "../../src/disposables.ts";
+import { type Disposables, withDisposables } from "../../src/lib/disposables.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startRedis, startReplicated, swapRoles } from "../support/redis-servers.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { patternIds } from "../../src/composite/patterns.ts";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 import type { AgentUpstream } from "../support/agent-upstream.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { unavailable } from "../../src/errors.ts";
-import { newId } from "../../src/ids.ts";
+import { unavailable } from "../../src/lib/errors.ts";
+import { newId } from "../../src/lib/ids.ts";
 import {
   batchThinking,
   batchUsage,

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { unavailable } from "../../src/errors.ts";
+import { unavailable } from "../../src/lib/errors.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { linkedPicture, pictureOf } from "../support/media.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { firstIdAt } from "../../src/ids.ts";
+import { firstIdAt } from "../../src/lib/ids.ts";
 import { makeTextRemoval } from "../../workers/maintenance.ts";
 import { makeCompletion } from "../support/completion-record.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";

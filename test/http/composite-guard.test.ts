@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { guardInput } from "../../src/composite/guard-input.ts";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pdf, pictureOf } from "../support/media.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";

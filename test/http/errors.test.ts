@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { serveApi } from "../../api/server.ts";
-import { newId } from "../../src/ids.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
-import { forEachConcurrent } from "../../src/for-each-concurrent.ts";
+import { forEachConcurrent } from "../../src/lib/for-each-concurrent.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import OpenAI, { toFile } from "openai";
-import { newId } from "../../src/ids.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
-import { unavailable } from "../../src/errors.ts";
-import { newId } from "../../src/ids.ts";
+import { unavailable } from "../../src/lib/errors.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { forEachConcurrent } from "../../src/for-each-concurrent.ts";
+import { forEachConcurrent } from "../../src/lib/for-each-concurrent.ts";
 import { identifierKeys } from "../../src/rag/identifiers.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";

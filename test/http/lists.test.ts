@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { newId } from "../../src/ids.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";

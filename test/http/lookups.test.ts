@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { newId } from "../../src/ids.ts";
+import { newId } from "../../src/lib/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
 import { makeCompletion } from "../support/completion-record.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";

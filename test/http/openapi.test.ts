@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { z } from "zod";
 import { allRoutes } from "../../api/all-routes.ts";
-import { errorCodes } from "../../src/errors.ts";
+import { errorCodes } from "../../src/lib/errors.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 

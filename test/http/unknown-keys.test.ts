@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { makeApiKey } from "../../src/tenancy/api-keys.ts";
 import { makeTenancy } from "../../src/tenancy/tenancy.ts";
 import { makeClient } from "../support/http-client.ts";

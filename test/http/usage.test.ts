@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { makeUsageIncrements } from "../../src/gateway/money/usage-increments.ts";
-import { newId } from "../../src/ids.ts";
+import { newId } from "../../src/lib/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
 import { makeCompletion } from "../support/completion-record.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";

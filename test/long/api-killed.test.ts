@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { newId } from "../../src/ids.ts";
 import { CHECK_QUEUED_AFTER_MS } from "../../src/jobs/claim.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { findBarriers, openBrowser, openWindow, type Window } from "../../scripts/console-check/browser.ts";
-import { type Disposables, withDisposables } from "../../src/disposables.ts";
+import { type Disposables, withDisposables } from "../../src/lib/disposables.ts";
 import { makeClient } from "../support/http-client.ts";
 import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";

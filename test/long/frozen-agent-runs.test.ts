@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import type { Platform } from "../../src/platform.ts";
 import { type AgentScript, type AgentUpstream, startAgentUpstream } from "../support/agent-upstream.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
 import { Suspended } from "../../src/jobs/reschedule.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import type { Platform } from "../../src/platform.ts";
 import { outcomeOf, raceWorkers } from "../support/race-workers.ts";
 import { stepsOf } from "../support/workflow-harness.ts";

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { responsesBodySchema } from "../../src/gateway/responses/request-schemas.ts";
 import { beginResponse } from "../../src/gateway/responses/response.ts";
-import { newId } from "../../src/ids.ts";
 import { makeClaims } from "../../src/jobs/claim.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/responses/event-log.ts";
 import type { BackgroundResponse } from "../../src/store/response-store.ts";
 import { Overtaken } from "../../src/store/store-errors.ts";

@@ -1,6 +1,6 @@
 import { getPriority } from "node:os";
-import { AppError } from "../../src/errors.ts";
 import { isChild, serveRequests } from "../../src/isolation/serve-requests.ts";
+import { AppError } from "../../src/lib/errors.ts";
 
 /** What the child of the pool's tests is asked to do. */
 export type Order = {

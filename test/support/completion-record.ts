@@ -1,4 +1,4 @@
-import { newId } from "../../src/ids.ts";
+import { newId } from "../../src/lib/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
 
 /** The record of a call that a model answered, as the ledger writes it. */

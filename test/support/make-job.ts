@@ -1,4 +1,4 @@
-import { newId } from "../../src/ids.ts";
+import { newId } from "../../src/lib/ids.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 
 /** The record of a job that waits, in which these fields have other values. */

@@ -1,4 +1,4 @@
-import { withDisposables } from "../../src/disposables.ts";
+import { withDisposables } from "../../src/lib/disposables.ts";
 import { type FakeProvider, startFakeProvider } from "./fake-provider/server.ts";
 import { type ApiClient, makeClient } from "./http-client.ts";
 import { startPlatform, type TestOptions, type TestPlatform } from "./start-platform.ts";

@@ -1,4 +1,4 @@
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import type { RawSource } from "../../src/rag/parse/parse-source.ts";
 import type { ParsePool } from "../../src/rag/parse-in-child.ts";
 

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { Redis } from "ioredis";
-import type { Disposables } from "../../src/disposables.ts";
+import type { Disposables } from "../../src/lib/disposables.ts";
 import { pollUntil } from "./poll-until.ts";
 import type { RedisTls } from "./redis-tls.ts";
 

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
-import type { Disposables } from "../../src/disposables.ts";
+import type { Disposables } from "../../src/lib/disposables.ts";
 
 /** What servers of Redis need to speak TLS, among each other too, and the file of the certificate that clients have to trust. */
 export type RedisTls = { settings: string[]; certificate: string };

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { idSchema, newId } from "../../src/ids.ts";
 import type { QueueDefinition } from "../../src/jobs/queues.ts";
 import { defineWork, type WorkContext } from "../../src/jobs/work.ts";
+import { idSchema, newId } from "../../src/lib/ids.ts";
 import type { Platform } from "../../src/platform.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 

@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { AppError, notFound, toErrorView, unavailable } from "../../src/errors.ts";
 import type { CataloguedModel } from "../../src/gateway/catalogue.ts";
 import { beginCall, type CallEnd, type GatewayCaller, openCall } from "../../src/gateway/money/account.ts";
 import type { Reservation } from "../../src/gateway/money/budget.ts";
+import { AppError, notFound, toErrorView, unavailable } from "../../src/lib/errors.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
 
 /** A prompt's token costs 2,000 billionths of a dollar here, an answer's 10,000. */

@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
 import { makeStreamedResponse } from "../../src/gateway/chat/streamed-response.ts";
 import type { Message } from "../../src/gateway/messages.ts";
 import { toNanoUsd } from "../../src/gateway/money/prices.ts";
@@ -10,6 +9,7 @@ import { toMessagesParams } from "../../src/gateway/providers/anthropic/request.
 import { makeMessageReader } from "../../src/gateway/providers/anthropic/stream.ts";
 import { readEventStream } from "../../src/gateway/providers/event-stream.ts";
 import type { StreamPart } from "../../src/gateway/providers/provider.ts";
+import { AppError } from "../../src/lib/errors.ts";
 
 const sse = (...events: { type: string }[]) =>
   events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");

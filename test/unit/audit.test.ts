@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { hashEntry, hashRun, openAuditLog, verifyAuditLog } from "../../src/agents/audit.ts";
-import { unavailable } from "../../src/errors.ts";
+import { unavailable } from "../../src/lib/errors.ts";
 import type { AgentRunRecord } from "../../src/store/agent-run-store.ts";
 import type { AuditContent, AuditEntry, AuditStore } from "../../src/store/audit-store.ts";
 

@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { z } from "zod";
-import { AppError } from "../../src/errors.ts";
 import { makeAnthropicBatches } from "../../src/gateway/providers/anthropic/batches.ts";
 import { makeBatchClient } from "../../src/gateway/providers/batch-http.ts";
+import { AppError } from "../../src/lib/errors.ts";
 
 describe("a provider's batch interface", () => {
   const message = { type: "message", role: "assistant", model: "m", content: [{ type: "text", text: "Yes." }] };

@@ -5,8 +5,8 @@ import { expect } from "chai";
 import type { ApiContext } from "../../api/context.ts";
 import { makeBodyBudget } from "../../api/middleware/body-budget.ts";
 import { makeUploadRate } from "../../api/middleware/upload-rate.ts";
-import { AppError } from "../../src/errors.ts";
 import { makePresence } from "../../src/isolation/presence.ts";
+import { AppError } from "../../src/lib/errors.ts";
 
 const LENGTH = 4 << 20;
 const PART = Buffer.alloc(64 << 10, "a");

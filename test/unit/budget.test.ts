@@ -1,9 +1,9 @@
 import { mock } from "node:test";
 import { expect } from "chai";
-import { AppError, unavailable } from "../../src/errors.ts";
 import { type BudgetView, makeBudgets, requireLeft } from "../../src/gateway/money/budget.ts";
 import type { CostBounds } from "../../src/gateway/money/prices.ts";
-import { newId } from "../../src/ids.ts";
+import { AppError, unavailable } from "../../src/lib/errors.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { makeBudgetStore } from "../../src/store/budget-store.ts";
 import { makeTenantStore } from "../../src/store/tenant-store.ts";

@@ -1,8 +1,8 @@
 import type { LookupFunction } from "node:net";
 import { expect } from "chai";
 import { Binary } from "mongodb";
-import { AppError } from "../../src/errors.ts";
 import { makeConnections } from "../../src/gateway/providers/custom/connections.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { makeLogger } from "../../src/logger.ts";
 import type { CustomProviderDocument } from "../../src/store/custom-provider-store.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { assertComplete, boundWarnings } from "../../src/rag/warnings.ts";
 import type { DocumentWarning } from "../../src/store/document-warning.ts";
 

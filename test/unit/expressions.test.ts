@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { AppError } from "../../src/errors.ts";
 import { makeMemory } from "../../src/isolation/memory.ts";
+import type { AppError } from "../../src/lib/errors.ts";
 import { toCel } from "../../src/workflows/cel-values.ts";
 import { makeEvaluator } from "../../src/workflows/evaluator.ts";
 import { ExpressionProblem, makeRoom, parseExpression, type Scope } from "../../src/workflows/expressions.ts";

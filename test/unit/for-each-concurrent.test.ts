@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { forEachConcurrent } from "../../src/for-each-concurrent.ts";
+import { forEachConcurrent } from "../../src/lib/for-each-concurrent.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 describe("concurrent work", () => {

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
 import { type Catalogue, makeCatalogue, requireModel, toModelEntry } from "../../src/gateway/catalogue.ts";
 import { toCompletionRequest } from "../../src/gateway/chat/attempt.ts";
 import { toChatRequest } from "../../src/gateway/chat/request.ts";
@@ -12,6 +11,7 @@ import { toNanoUsd } from "../../src/gateway/money/prices.ts";
 import { makeBreaker } from "../../src/gateway/resilience/breaker.ts";
 import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/resilience/retry.ts";
 import { chatBodySchema } from "../../src/gateway/schemas.ts";
+import { AppError } from "../../src/lib/errors.ts";
 
 import { cpuTimeOf } from "../support/cpu-time.ts";
 

@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo, LookupFunction } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { type GuardedFetch, makeGuardedFetch } from "../../src/net/guarded-fetch.ts";
 
 const MAX_BYTES = 100_000;

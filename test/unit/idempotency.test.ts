@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { toErrorBody } from "../../api/middleware/errors.ts";
 import { respondIdempotently } from "../../api/middleware/idempotency.ts";
 import type { HandlerInput, Reply } from "../../api/route.ts";
-import { AppError, notFound, toErrorView, unavailable } from "../../src/errors.ts";
+import { AppError, notFound, toErrorView, unavailable } from "../../src/lib/errors.ts";
 import type { Platform } from "../../src/platform.ts";
 import type { Claim, IdempotencyDocument, IdempotencyStore } from "../../src/store/idempotency-store.ts";
 import { pollUntil } from "../support/poll-until.ts";

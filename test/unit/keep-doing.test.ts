@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { keepDoing } from "../../src/keep-doing.ts";
+import { keepDoing } from "../../src/lib/keep-doing.ts";
 
 describe("work that is done repeatedly", () => {
   it("goes on after a failure, with pauses that double up to the longest", async () => {

@@ -1,9 +1,9 @@
 import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
 import { makeLedger } from "../../src/gateway/money/ledger.ts";
 import { makeUsageIncrements } from "../../src/gateway/money/usage-increments.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { makeLogger } from "../../src/logger.ts";
 import type { CompletionDocument, CompletionStore } from "../../src/store/completion-store.ts";
 import type { UsageBatch } from "../../src/store/counted-once.ts";

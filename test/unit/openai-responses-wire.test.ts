@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
 import type { Message } from "../../src/gateway/messages.ts";
 import { makeResponsesProvider } from "../../src/gateway/providers/openai-responses/provider.ts";
 import type { CompletionRequest, Served, StreamPart } from "../../src/gateway/providers/provider.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 
 const never = new AbortController().signal;

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
 import type { FilePart, Message } from "../../src/gateway/messages.ts";
 import { makeWireProvider } from "../../src/gateway/providers/openai-wire/provider.ts";
 import type { CompletionRequest, Provider, StreamPart } from "../../src/gateway/providers/provider.ts";
 import { fromWireError, readRetryAfter } from "../../src/gateway/providers/wire-errors.ts";
 import type { TransportTimeouts } from "../../src/gateway/resilience/transport.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { linkedPdf, pdf } from "../support/media.ts";
 

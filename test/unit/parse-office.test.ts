@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { parseSource, rejectUnreadable } from "../../src/rag/parse/parse-source.ts";
 import { makeZip } from "../support/documents.ts";
 import { makeDeck, makeOffice, makeWord, makeWorkbook, paragraph, shape, sheetRow } from "../support/office-files.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { parseSource } from "../../src/rag/parse/parse-source.ts";
 import {
   makeDocx,

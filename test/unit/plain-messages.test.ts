@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
+import { sizeInWords } from "../../src/lib/size-in-words.ts";
 import { asFetchError } from "../../src/net/fetch-errors.ts";
 import { parseSource } from "../../src/rag/parse/parse-source.ts";
-import { sizeInWords } from "../../src/size-in-words.ts";
 import { checkInput } from "../../src/workflows/input-schemas.ts";
 
 const errorOf = async (work: () => unknown) => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { AppError, toErrorView } from "../../src/errors.ts";
+import { AppError, toErrorView } from "../../src/lib/errors.ts";
 import type { WorkflowRunRecord, WorkflowStepRecord } from "../../src/store/workflow-run-store.ts";
 import { readRun } from "../../src/workflows/run-view.ts";
 import { makeJob } from "../support/make-job.ts";

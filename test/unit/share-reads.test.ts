@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { shareReads } from "../../src/share-reads.ts";
+import { shareReads } from "../../src/lib/share-reads.ts";
 
 const later = () => new Promise(setImmediate);
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { makeStaleWhileRevalidate } from "../../src/stale-while-revalidate.ts";
+import { makeStaleWhileRevalidate } from "../../src/lib/stale-while-revalidate.ts";
 
 describe("a value that is forgotten while it is read", () => {
   const begin = () => {

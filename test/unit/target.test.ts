@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
 import { makeCatalogue } from "../../src/gateway/catalogue.ts";
 import { makeAnswerer } from "../../src/gateway/chat/cache.ts";
 import { planChat } from "../../src/gateway/chat/plan.ts";
 import type { GatewayDeps } from "../../src/gateway/deps.ts";
 import type { Provider } from "../../src/gateway/providers/provider.ts";
 import { makeBreakers } from "../../src/gateway/resilience/breaker.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import type { ProviderKey } from "../../src/tenancy/provider-keys.ts";
 
 const request = { model: "gpt-5.4-nano", messages: [{ role: "user" as const, content: "hi" }] };

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { z } from "zod";
 import { findUnknown } from "../../api/middleware/unknown-fields.ts";
 import { parseInput } from "../../api/middleware/validate.ts";
-import { AppError } from "../../src/errors.ts";
-import { limiting } from "../../src/limiting.ts";
+import { AppError } from "../../src/lib/errors.ts";
+import { limiting } from "../../src/lib/limiting.ts";
 
 /** What parsing `value` is refused with. */
 function problems(schema: z.ZodType, value: unknown): { param: string | undefined; paths: string[] } {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { MongoBulkWriteError, MongoNetworkError } from "mongodb";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { type Failure, judge } from "../../workers/verdict.ts";
 
 const base: Failure = {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { newId } from "../../src/ids.ts";
 import { workflowStepsQueue as queue } from "../../src/jobs/queues.ts";
+import { newId } from "../../src/lib/ids.ts";
 import type { ApprovalRecord, Decision } from "../../src/store/approval-store.ts";
 import type { JobState } from "../../src/store/job-state.ts";
 import type { WorkflowRunEnd } from "../../src/store/workflow-run-store.ts";

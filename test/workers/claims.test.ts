@@ -1,7 +1,7 @@
 import { mock } from "node:test";
 import { expect } from "chai";
-import { defined } from "../../src/defined.ts";
 import { type Claims, type Lease, makeClaims } from "../../src/jobs/claim.ts";
+import { defined } from "../../src/lib/defined.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { type JobStore, makeJobStore } from "../../src/store/job-store.ts";
 import { makeJob } from "../support/make-job.ts";

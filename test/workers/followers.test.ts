@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { followJob } from "../../src/jobs/follow.ts";
 import { makeFollowTenant } from "../../src/jobs/follow-tenant.ts";
 import type { JobEvent } from "../../src/jobs/job-view.ts";
-import { shareReads } from "../../src/share-reads.ts";
+import { shareReads } from "../../src/lib/share-reads.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { makeClient, valueAt } from "../support/http-client.ts";
 import { makeScriptedJobs } from "../support/scripted-queue.ts";

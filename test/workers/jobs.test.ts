@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { expect } from "chai";
 import { boardPath } from "../../api/operator-pages.ts";
-import { AppError, unavailable } from "../../src/errors.ts";
-import { newId } from "../../src/ids.ts";
+import { AppError, unavailable } from "../../src/lib/errors.ts";
+import { newId } from "../../src/lib/ids.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { cancelledWithinMs } from "../support/promised-times.ts";

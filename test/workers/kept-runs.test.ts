@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { loadConfig } from "../../src/config.ts";
-import { firstIdAt, newId } from "../../src/ids.ts";
+import { firstIdAt, newId } from "../../src/lib/ids.ts";
 import { openPlatform } from "../../src/platform.ts";
 import type { WorkflowRunRecord } from "../../src/store/workflow-run-store.ts";
 import { removeExcess, removeExpired } from "../../workers/maintenance.ts";

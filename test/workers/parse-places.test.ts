@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
 import { makeMemory } from "../../src/isolation/memory.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { makeRag, type Rag } from "../../src/rag/rag.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";

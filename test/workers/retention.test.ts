@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
-import { firstIdAt, type IdKind, newId } from "../../src/ids.ts";
+import { firstIdAt, type IdKind, newId } from "../../src/lib/ids.ts";
 import { connectStore, type StoreConnection } from "../../src/store/connect.ts";
 import { REMOVED_AT_A_TIME } from "../../src/store/retention-store.ts";
 import { removeExpired } from "../../workers/maintenance.ts";

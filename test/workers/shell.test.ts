@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { MongoNetworkError } from "mongodb";
-import { AppError } from "../../src/errors.ts";
 import { makePace } from "../../src/isolation/pace.ts";
 import { Rescheduled, Suspended } from "../../src/jobs/reschedule.ts";
 import type { WorkContext } from "../../src/jobs/work.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { startTracing } from "../../src/start-tracing.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";

@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { defined } from "../../../src/defined.ts";
-import type { ErrorView } from "../../../src/errors.ts";
 import { apiErrorSchema } from "../../../src/gateway/messages-api/schemas.ts";
 import { WireRefusal } from "../../../src/gateway/providers/wire-errors.ts";
+import { defined } from "../../../src/lib/defined.ts";
+import type { ErrorView } from "../../../src/lib/errors.ts";
 import { toStatus } from "../../middleware/errors.ts";
 import type { RouteDialect, SseMessage } from "../../route.ts";
 

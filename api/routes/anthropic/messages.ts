@@ -15,7 +15,7 @@ import { toChat } from "../../../src/gateway/messages-api/to-chat.ts";
 import { toMessageEvents } from "../../../src/gateway/messages-api/to-events.ts";
 import { toMessage } from "../../../src/gateway/messages-api/to-message.ts";
 import { unreadFields } from "../../../src/gateway/messages-api/unread-fields.ts";
-import { newId } from "../../../src/ids.ts";
+import { newId } from "../../../src/lib/ids.ts";
 import { parseBody } from "../../read-input.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
 import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { withFewFields } from "../../../src/bounded-json.ts";
-import { withoutNulls } from "../../../src/defined.ts";
 import { batchEndpoints } from "../../../src/gateway/batches/file/read-lines.ts";
-import { idSchema } from "../../../src/ids.ts";
-import { limiting } from "../../../src/limiting.ts";
+import { withFewFields } from "../../../src/lib/bounded-json.ts";
+import { withoutNulls } from "../../../src/lib/defined.ts";
+import { idSchema } from "../../../src/lib/ids.ts";
+import { limiting } from "../../../src/lib/limiting.ts";
 import { type FileBatchDocument, type FileBatchState, fileBatchStates } from "../../../src/store/file-store.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { declareRoutes } from "../../route.ts";

@@ -1,4 +1,3 @@
-import { defined } from "../../../src/defined.ts";
 import { fromOpenAi, secondsNow, toCompletion } from "../../../src/gateway/chat/openai.ts";
 import { toChatResponse, toReasoningDetails, toWireUsage } from "../../../src/gateway/chat/response.ts";
 import { type ChatDelta, type ChatEvent, isSilent, toReasoningText } from "../../../src/gateway/chat/steps.ts";
@@ -10,7 +9,8 @@ import {
   openAiCompletionSchema,
   openAiEventSchema,
 } from "../../../src/gateway/openai-schemas.ts";
-import { newId } from "../../../src/ids.ts";
+import { defined } from "../../../src/lib/defined.ts";
+import { newId } from "../../../src/lib/ids.ts";
 import { declareRoutes, type SseMessage } from "../../route.ts";
 import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 

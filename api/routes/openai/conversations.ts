@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { withFewFields } from "../../../src/bounded-json.ts";
-import { AppError, renameField } from "../../../src/errors.ts";
 import { inputItemSchema, MAX_ITEMS } from "../../../src/gateway/responses/request-schemas.ts";
-import { idSchema } from "../../../src/ids.ts";
+import { withFewFields } from "../../../src/lib/bounded-json.ts";
+import { AppError, renameField } from "../../../src/lib/errors.ts";
+import { idSchema } from "../../../src/lib/ids.ts";
 import { showItem } from "../../../src/responses/conversations.ts";
 import type { ConversationDocument } from "../../../src/store/conversation-store.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";

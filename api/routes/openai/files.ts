@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { AppError } from "../../../src/errors.ts";
-import { idSchema } from "../../../src/ids.ts";
-import { limiting } from "../../../src/limiting.ts";
-import { sizeInWords } from "../../../src/size-in-words.ts";
+import { AppError } from "../../../src/lib/errors.ts";
+import { idSchema } from "../../../src/lib/ids.ts";
+import { limiting } from "../../../src/lib/limiting.ts";
+import { sizeInWords } from "../../../src/lib/size-in-words.ts";
 import { type FileDocument, filePurposes } from "../../../src/store/file-store.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { keptFileSchema } from "../../middleware/multipart.ts";

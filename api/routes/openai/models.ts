@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { notFound } from "../../../src/errors.ts";
 import type { ModelEntry } from "../../../src/gateway/model-schemas.ts";
+import { notFound } from "../../../src/lib/errors.ts";
 import type { RunModel } from "../../../src/run-models/list.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
 import { named } from "../../schema-names.ts";

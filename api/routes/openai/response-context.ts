@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { invalidRequest } from "../../../src/errors.ts";
 import { secondsNow } from "../../../src/gateway/chat/openai.ts";
 import { defaultModelAlias } from "../../../src/gateway/providers/edge/models.ts";
 import { toCompacted, toSummaryRequest } from "../../../src/gateway/responses/compaction.ts";
@@ -8,7 +7,8 @@ import { fromResponsesBody } from "../../../src/gateway/responses/request.ts";
 import { responsesBodySchema } from "../../../src/gateway/responses/request-schemas.ts";
 import { toUsage } from "../../../src/gateway/responses/response.ts";
 import { responseUsageSchema } from "../../../src/gateway/responses/response-schemas.ts";
-import { newId } from "../../../src/ids.ts";
+import { invalidRequest } from "../../../src/lib/errors.ts";
+import { newId } from "../../../src/lib/ids.ts";
 import { shownItemSchema } from "../../../src/responses/views.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";

@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import { invalidRequest } from "../../../src/errors.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { toOwnName, withOwnName } from "../../../src/gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../../../src/gateway/responses/request.ts";
@@ -7,6 +6,7 @@ import { type ResponsesBody, responsesBodySchema } from "../../../src/gateway/re
 import { beginResponse, type MadeResponse, toResponse } from "../../../src/gateway/responses/response.ts";
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { makeResponseStream } from "../../../src/gateway/responses/stream.ts";
+import { invalidRequest } from "../../../src/lib/errors.ts";
 import type { SearchedChat } from "../../../src/responses/file-search/searching-chat.ts";
 import type { Conversation } from "../../../src/responses/recall.ts";
 import { toStoredCaller } from "../../../src/tenancy/roles.ts";

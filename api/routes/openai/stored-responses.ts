@@ -2,7 +2,7 @@ import { z } from "zod";
 import { searchResults } from "../../../src/gateway/responses/file-search.ts";
 import { sealedReasoning } from "../../../src/gateway/responses/request.ts";
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
-import { idSchema } from "../../../src/ids.ts";
+import { idSchema } from "../../../src/lib/ids.ts";
 import { withoutResults } from "../../../src/responses/views.ts";
 import { declareRoutes } from "../../route.ts";
 import { includes, including, itemPageSchema, itemsQuery, toItemPage } from "./items.ts";

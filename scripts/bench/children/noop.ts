@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { idSchema } from "../../../src/ids.ts";
 import type { QueueDefinition } from "../../../src/jobs/queues.ts";
 import { defineWork } from "../../../src/jobs/work.ts";
+import { idSchema } from "../../../src/lib/ids.ts";
 
 /** A job that does nothing, so that what is measured is the path of a job and not its work. */
 export const noopQueue: QueueDefinition = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { AppError } from "../../errors.ts";
-import { derivedId, idSchema } from "../../ids.ts";
+import { AppError } from "../../lib/errors.ts";
+import { derivedId, idSchema } from "../../lib/ids.ts";
 import { takeRun } from "../../runs.ts";
 import type { AgentRunRecord, RunLimits } from "../../store/agent-run-store.ts";
 import type { AgentRecord } from "../../store/agent-store.ts";

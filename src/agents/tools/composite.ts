@@ -2,8 +2,8 @@ import { z } from "zod";
 import { patternIds, patterns } from "../../composite/patterns.ts";
 import { profileIds, profiles } from "../../composite/profiles.ts";
 import { compositeResultSchema } from "../../composite/schemas.ts";
-import { AppError } from "../../errors.ts";
-import { derivedId } from "../../ids.ts";
+import { AppError } from "../../lib/errors.ts";
+import { derivedId } from "../../lib/ids.ts";
 import { jobOfCall, throwForModel, toolKind } from "./tool.ts";
 
 const TIMEOUT_MS = 300_000;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import { toolKind } from "./tool.ts";
 
 /** Gives the current time. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { withFewFields } from "../../bounded-json.ts";
+import { withFewFields } from "../../lib/bounded-json.ts";
 
 const MAX_HEADERS = 30;
 /** Headers that the connection itself needs, or that would make one request two. */

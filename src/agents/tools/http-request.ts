@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import { readPrefix } from "../../net/egress.ts";
 import { fillHeaders, headersSchema } from "./headers.ts";
 import type { ToolKind, ToolSetup } from "./tool.ts";

@@ -1,6 +1,6 @@
 import type { Client, JSONRPCMessage, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { AppError } from "../../errors.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { AppError } from "../../lib/errors.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import type { ToolSetup } from "./tool.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { jittered } from "../../jitter.ts";
+import { jittered } from "../../lib/jitter.ts";
 import { RefusedByServer, type Remote } from "./mcp-client.ts";
 
 /** A task at an MCP server, of either era: its server does the work, and is asked for the state until that has ended. */

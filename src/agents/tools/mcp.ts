@@ -1,6 +1,6 @@
 import type { StructuredTool } from "@langchain/core/tools";
 import { z } from "zod";
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import { checkUrl } from "../../net/address-rules.ts";
 import { fillHeaders, headersSchema } from "./headers.ts";
 import type { RemoteResult } from "./mcp-task.ts";

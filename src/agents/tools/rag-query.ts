@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defined } from "../../defined.ts";
-import { idSchema } from "../../ids.ts";
+import { defined } from "../../lib/defined.ts";
+import { idSchema } from "../../lib/ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
 import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
 import { originOf } from "../run-state.ts";

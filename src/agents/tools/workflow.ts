@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { AppError } from "../../errors.ts";
-import { derivedId, idSchema } from "../../ids.ts";
+import { AppError } from "../../lib/errors.ts";
+import { derivedId, idSchema } from "../../lib/ids.ts";
 import type { Workflows } from "../../workflows/workflows.ts";
 import { jobOfCall, missingTarget, toolKind } from "./tool.ts";
 

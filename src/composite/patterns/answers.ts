@@ -1,4 +1,4 @@
-import { tryParseJson } from "../../try-parse-json.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 
 /** Longest answer that counts as one of a few possible ones: a number, a name, a choice. */
 const MAX_WORDS = 8;

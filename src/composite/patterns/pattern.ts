@@ -1,4 +1,4 @@
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import type { Profile } from "../profiles.ts";
 import type { Dissent, Voice } from "./vote.ts";
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { chmod, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
-import { withDisposables } from "../../disposables.ts";
+import { withDisposables } from "../../lib/disposables.ts";
 import type { Logger } from "../../logger.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";

@@ -1,5 +1,5 @@
-import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError } from "../../lib/errors.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import { estimateMessageTokens } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError } from "../../lib/errors.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
 import { isComplete } from "../providers/finish-reasons.ts";

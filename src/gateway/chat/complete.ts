@@ -1,4 +1,4 @@
-import { defined } from "../../defined.ts";
+import { defined } from "../../lib/defined.ts";
 import { estimateUsage } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type AssistantPart, markReasoning } from "../messages.ts";

@@ -1,6 +1,6 @@
-import { functionWords } from "../../common-words.ts";
-import { inSlices, makeTextMeter, partsOf } from "../../in-slices.ts";
 import { makeShares } from "../../isolation/shares.ts";
+import { functionWords } from "../../lib/common-words.ts";
+import { inSlices, makeTextMeter, partsOf } from "../../lib/in-slices.ts";
 import { estimateMessageTokens, estimateTokens, TOKENS_A_MESSAGE } from "../count-tokens.ts";
 import { type Message, textOf } from "../messages.ts";
 import type { GatewayCaller } from "../money/account.ts";

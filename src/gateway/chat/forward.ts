@@ -1,4 +1,4 @@
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import { type CataloguedModel, findModel } from "../catalogue.ts";
 import { boundPromptTokens, estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";

@@ -1,4 +1,4 @@
-import { defined } from "../../defined.ts";
+import { defined } from "../../lib/defined.ts";
 import type { OpenAiChatBody, OpenAiCompletion } from "../openai-schemas.ts";
 import type { ChatResponse } from "../schemas.ts";
 import { type ChatRequest, toChatRequest } from "./request.ts";

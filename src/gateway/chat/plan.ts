@@ -1,5 +1,5 @@
-import { defined } from "../../defined.ts";
-import { invalidRequest } from "../../errors.ts";
+import { defined } from "../../lib/defined.ts";
+import { invalidRequest } from "../../lib/errors.ts";
 import type { ModelFallbacks } from "../../store/tenant-store.ts";
 import { autoModel, type CataloguedModel, findModel, requireModel, toModelEntry } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { defined, type WithoutNulls, withoutNulls } from "../../defined.ts";
-import { invalidRequest } from "../../errors.ts";
+import { defined, type WithoutNulls, withoutNulls } from "../../lib/defined.ts";
+import { invalidRequest } from "../../lib/errors.ts";
 import type { WirePart } from "../message-schemas.ts";
 import { type Content, type ContentPart, type Message, toContent, toTurn } from "../messages.ts";
 import { defaultModelAlias } from "../providers/edge/models.ts";

@@ -1,5 +1,5 @@
-import { AppError } from "../../errors.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { AppError } from "../../lib/errors.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import type { FinishReason, ResponseFormat } from "../providers/provider.ts";
 
 type Answer = { text: string; finishReason: FinishReason | undefined };

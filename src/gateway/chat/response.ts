@@ -1,4 +1,4 @@
-import { defined } from "../../defined.ts";
+import { defined } from "../../lib/defined.ts";
 import { toWireLogprobs } from "../logprobs.ts";
 import type { ReasoningDetail, WireToolCall } from "../message-schemas.ts";
 import type { AssistantPart, ToolCall } from "../messages.ts";

@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../errors.ts";
+import { invalidRequest } from "../../lib/errors.ts";
 import { type Catalogue, type CataloguedModel, DEFAULT_SAMPLING, temperaturesOf } from "../catalogue.ts";
 import { estimateMessageTokens } from "../count-tokens.ts";
 import { textOf } from "../messages.ts";

@@ -1,4 +1,4 @@
-import { makeTextMeter } from "../../in-slices.ts";
+import { makeTextMeter } from "../../lib/in-slices.ts";
 
 /** A stretch of a text: a sentence that may be left out, or something that must stay as it is. */
 export type Segment = { text: string; kind: "sentence" | "fixed" };

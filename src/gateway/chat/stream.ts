@@ -1,5 +1,5 @@
-import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError } from "../../lib/errors.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { markReasoning } from "../messages.ts";
 import type { StreamPart } from "../providers/provider.ts";

@@ -1,4 +1,4 @@
-import { defined } from "../../defined.ts";
+import { defined } from "../../lib/defined.ts";
 import { estimateTokens, estimateUsage } from "../count-tokens.ts";
 import type { Logprob } from "../logprobs.ts";
 import type { AssistantPart, ProvidedPart, ReasoningPart, ToolCall } from "../messages.ts";

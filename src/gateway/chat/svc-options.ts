@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../errors.ts";
+import { invalidRequest } from "../../lib/errors.ts";
 import type { ChatOptions } from "./request.ts";
 
 const HEADER = "x-svc-options";

@@ -1,4 +1,4 @@
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { ForwardedChat } from "../chat/forward.ts";
 import type { ChatRequest } from "../chat/request.ts";

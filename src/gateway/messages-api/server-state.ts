@@ -1,4 +1,4 @@
-import { AppError, invalidRequest } from "../../errors.ts";
+import { AppError, invalidRequest } from "../../lib/errors.ts";
 import type { CountTokensBody, Turn } from "./schemas.ts";
 
 /** What a body may ask Anthropic to keep, or to bring into the conversation. */

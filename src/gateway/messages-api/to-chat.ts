@@ -1,5 +1,5 @@
-import { defined } from "../../defined.ts";
-import { invalidRequest } from "../../errors.ts";
+import { defined } from "../../lib/defined.ts";
+import { invalidRequest } from "../../lib/errors.ts";
 import type { ChatRequest } from "../chat/request.ts";
 import {
   type AssistantPart,

@@ -1,5 +1,5 @@
-import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError } from "../../lib/errors.ts";
 import { type ChatDelta, type ChatEvent, toReasoningText } from "../chat/steps.ts";
 import type { StreamEnd } from "../chat/stream.ts";
 import type { AnswerBlock, BlockDelta, MessageEvent } from "./schemas.ts";

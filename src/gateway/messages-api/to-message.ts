@@ -1,5 +1,5 @@
-import { defined } from "../../defined.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { defined } from "../../lib/defined.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import type { ChatOutcome } from "../chat/outcome.ts";
 import type { AssistantPart, ReasoningPart, ToolCall } from "../messages.ts";
 import type { FinishReason, Usage } from "../providers/provider.ts";

@@ -1,6 +1,6 @@
-import { defined } from "../../defined.ts";
-import { AppError, type ErrorView, toErrorView, withoutText } from "../../errors.ts";
-import { newId } from "../../ids.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError, type ErrorView, toErrorView, withoutText } from "../../lib/errors.ts";
+import { newId } from "../../lib/ids.ts";
 import type { CallOrigin, CompletionDocument } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
 import type { GatewayDeps } from "../deps.ts";

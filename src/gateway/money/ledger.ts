@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { jittered } from "../../jitter.ts";
+import { jittered } from "../../lib/jitter.ts";
 import type { Logger } from "../../logger.ts";
 import type { CallMetrics } from "../../metrics/call-metrics.ts";
 import type { CompletionDocument, CompletionStore } from "../../store/completion-store.ts";

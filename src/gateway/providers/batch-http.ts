@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { request } from "undici";
 import type { z } from "zod";
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import { fromAbort, fromConnectionError } from "../resilience/transport-errors.ts";
 import type { BatchItemResult, CallContext, ToHeaders } from "./provider.ts";
 import { fromWireError, hideKey, parseWire } from "./wire-errors.ts";

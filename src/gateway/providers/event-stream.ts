@@ -1,8 +1,8 @@
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
-import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError } from "../../lib/errors.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import type { ProvidedPart } from "../messages.ts";
 import type { TransportStream } from "../resilience/transport.ts";
 import { streamCut } from "../resilience/transport-errors.ts";

@@ -1,4 +1,4 @@
-import { defined } from "../../defined.ts";
+import { defined } from "../../lib/defined.ts";
 import type { ImagePart, Message } from "../messages.ts";
 
 /** What a model is mainly for; `auto` picks by it. Open-ended towards clients. */

@@ -1,4 +1,4 @@
-import { tryParseJson } from "../../try-parse-json.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 
 /** This much of a text is read, in characters: what an answer reports of itself stands at its beginning. */
 const MAX_CHARACTERS = 1 << 20;

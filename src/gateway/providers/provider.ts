@@ -1,4 +1,4 @@
-import type { AppError } from "../../errors.ts";
+import type { AppError } from "../../lib/errors.ts";
 import type { Logprob } from "../logprobs.ts";
 import type { Message, ProvidedPart, ToolCall } from "../messages.ts";
 import type { Connection } from "../resilience/transport.ts";

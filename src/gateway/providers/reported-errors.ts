@@ -1,5 +1,5 @@
-import { defined } from "../../defined.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { defined } from "../../lib/defined.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 
 /** What a provider says of an error, as far as it does. `status` is the HTTP status that it names in the body. */
 export type ProviderSays = { code?: string; message?: string; status?: number };

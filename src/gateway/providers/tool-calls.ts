@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import type { ToolCall } from "../messages.ts";
 import type { StreamPart } from "./provider.ts";
 import { malformed } from "./wire-errors.ts";

@@ -1,6 +1,6 @@
 import { request } from "undici";
 import type { Config } from "../../config.ts";
-import { AppError, invalidRequest } from "../../errors.ts";
+import { AppError, invalidRequest } from "../../lib/errors.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
 import { type KeyProvider, keyedProviders } from "./registry.ts";
 

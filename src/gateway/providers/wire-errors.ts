@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { z } from "zod";
-import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError } from "../../lib/errors.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
 import { type ProviderSays, readProblem, readReported, statusOfProblem } from "./reported-errors.ts";
 

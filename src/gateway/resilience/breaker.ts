@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import type { ProviderKey } from "../../tenancy/provider-keys.ts";
 
 /** This many failed calls in a row open the breaker. */

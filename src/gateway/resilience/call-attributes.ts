@@ -1,4 +1,4 @@
-import { defined } from "../../defined.ts";
+import { defined } from "../../lib/defined.ts";
 import type { SpanStart } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import { plausible, toNanoUsd, toUsd } from "../money/prices.ts";

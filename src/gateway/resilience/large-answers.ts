@@ -1,4 +1,4 @@
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 
 /** Waits for the turn to read a large answer, and returns how it is given up. @throws the signal's reason. */
 export type EnterLarge = (signal: AbortSignal) => Promise<() => void>;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
-import { jittered } from "../../jitter.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError } from "../../lib/errors.ts";
+import { jittered } from "../../lib/jitter.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { Plan } from "../chat/plan.ts";
 import type { Routing, SkippedModel } from "../chat/route-model.ts";

@@ -1,5 +1,5 @@
-import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError } from "../../lib/errors.ts";
 import type { ProviderKey } from "../../tenancy/provider-keys.ts";
 import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";

@@ -1,4 +1,4 @@
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 
 /** undici's codes for the two time limits that it watches itself. */
 const timeoutPhases: Record<string, string> = {

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { AppError, invalidRequest } from "../../errors.ts";
-import { newId } from "../../ids.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { AppError, invalidRequest } from "../../lib/errors.ts";
+import { newId } from "../../lib/ids.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import { type ChatRequest, toChatRequest } from "../chat/request.ts";
 import type { AnsweredChat } from "../chat/steps.ts";
 import { type Message, textOf } from "../messages.ts";

@@ -1,4 +1,4 @@
-import { AppError, renameField } from "../../errors.ts";
+import { AppError, renameField } from "../../lib/errors.ts";
 
 /** Fields that this API names otherwise than the surface of chats. */
 const ownNames: Record<string, string> = {

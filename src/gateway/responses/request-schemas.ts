@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { idSchema } from "../../ids.ts";
+import { idSchema } from "../../lib/ids.ts";
 import {
   conversationOf,
   httpsUrl,

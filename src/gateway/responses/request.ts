@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { defined, withoutNulls } from "../../defined.ts";
-import { invalidRequest } from "../../errors.ts";
+import { defined, withoutNulls } from "../../lib/defined.ts";
+import { invalidRequest } from "../../lib/errors.ts";
 import { type ChatRequest, toChatRequest } from "../chat/request.ts";
 import {
   type AssistantPart,

@@ -1,6 +1,6 @@
-import { defined } from "../../defined.ts";
-import type { ErrorView } from "../../errors.ts";
-import { newId } from "../../ids.ts";
+import { defined } from "../../lib/defined.ts";
+import type { ErrorView } from "../../lib/errors.ts";
+import { newId } from "../../lib/ids.ts";
 import { secondsNow } from "../chat/openai.ts";
 import type { ChatOutcome } from "../chat/outcome.ts";
 import { toDeltas } from "../chat/streamed-response.ts";

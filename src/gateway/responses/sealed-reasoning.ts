@@ -1,5 +1,5 @@
-import { invalidRequest } from "../../errors.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { invalidRequest } from "../../lib/errors.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import { reasoningDetailSchema } from "../message-schemas.ts";
 import type { ReasoningPart } from "../messages.ts";
 

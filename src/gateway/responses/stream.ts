@@ -1,4 +1,4 @@
-import type { ErrorView } from "../../errors.ts";
+import type { ErrorView } from "../../lib/errors.ts";
 import type { StreamEnd } from "../chat/stream.ts";
 import { withOwnName } from "./field-names.ts";
 import type { ResponsesBody } from "./request-schemas.ts";

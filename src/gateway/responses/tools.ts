@@ -1,6 +1,6 @@
-import { invalidRequest } from "../../errors.ts";
-import { hashDigits } from "../../ids.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
+import { invalidRequest } from "../../lib/errors.ts";
+import { hashDigits } from "../../lib/ids.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import { MAX_TOOLS } from "../message-schemas.ts";
 import type { ChatBody } from "../schemas.ts";
 import { type FileSearch, fileSearchFunction, fileSearchName, toFileSearch } from "./file-search.ts";

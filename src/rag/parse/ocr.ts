@@ -1,7 +1,7 @@
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { withTimeout } from "../../with-timeout.ts";
+import { withTimeout } from "../../lib/with-timeout.ts";
 import { languageFile } from "./ocr-languages.ts";
 
 /** How text in pictures is recognized: in which languages, and for how long in all, in ms. */

@@ -1,5 +1,5 @@
 import { type Entry, fromBufferPromise } from "yauzl";
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import { readTree } from "./office-xml.ts";
 import { unreadable } from "./section.ts";
 

@@ -1,4 +1,4 @@
-import type { AppError } from "../../errors.ts";
+import type { AppError } from "../../lib/errors.ts";
 import { unreadable } from "./section.ts";
 
 /** What every type of document is called that is read. */

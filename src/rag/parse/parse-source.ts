@@ -1,4 +1,4 @@
-import type { AppError } from "../../errors.ts";
+import type { AppError } from "../../lib/errors.ts";
 import type { SourceType } from "../schemas.ts";
 import { declaredCharset, decodeText, tryDecode } from "./charset.ts";
 import { parseMarkdown } from "./markdown.ts";

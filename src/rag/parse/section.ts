@@ -1,4 +1,4 @@
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import type { DocumentWarning, SourceType } from "../schemas.ts";
 
 /** Consecutive text of a document under one heading, or on one page. */

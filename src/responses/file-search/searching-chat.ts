@@ -1,4 +1,3 @@
-import { AppError } from "../../errors.ts";
 import type { ChatRequest } from "../../gateway/chat/request.ts";
 import type { ChatEvent } from "../../gateway/chat/steps.ts";
 import type { StreamEnd } from "../../gateway/chat/stream.ts";
@@ -9,10 +8,11 @@ import type { SearchDelta, SearchResult } from "../../gateway/responses/search-i
 import type { AnsweredResponse, ResponseDelta, ResponseStep } from "../../gateway/responses/steps.ts";
 import { sumTurns, toEvents } from "../../gateway/responses/turns.ts";
 import { isRunModel } from "../../gateway/run-model-names.ts";
+import { AppError } from "../../lib/errors.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
 import { chooseCollections } from "../../rag/collections.ts";
 import type { ChatCaller, PlannedAnswer } from "../../run-models/deps.ts";
 import type { Chat } from "../../run-models/run-models.ts";
-import { tryParseJson } from "../../try-parse-json.ts";
 import type { FoundPassage } from "../../vector-stores/search.ts";
 import type { VectorStores } from "../../vector-stores/vector-stores.ts";
 import {

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
 import type { ChatOutcome } from "../../gateway/chat/outcome.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError } from "../../lib/errors.ts";
 import { makeUsageTracker } from "../../runs.ts";
 import { commonFields, originOf, type StepResult, stepKind, template, textField } from "./step.ts";
 

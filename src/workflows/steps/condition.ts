@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError } from "../../errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import { type CommonFields, commonFields, type StepKind } from "./step.ts";
 
 /** A condition whose branches hold steps of type `S`. */

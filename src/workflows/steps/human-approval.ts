@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { AppError } from "../../errors.ts";
-import { derivedId } from "../../ids.ts";
 import { Suspended } from "../../jobs/reschedule.ts";
+import { AppError } from "../../lib/errors.ts";
+import { derivedId } from "../../lib/ids.ts";
 import type { ApprovalRecord } from "../../store/approval-store.ts";
 import { commonFields, type StepKind, type StepWork, template, textField } from "./step.ts";
 

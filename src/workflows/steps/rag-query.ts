@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defined } from "../../defined.ts";
-import { invalidRequest } from "../../errors.ts";
-import { idSchema } from "../../ids.ts";
+import { defined } from "../../lib/defined.ts";
+import { invalidRequest } from "../../lib/errors.ts";
+import { idSchema } from "../../lib/ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
 import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
 import { makeUsageTracker } from "../../runs.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { AppError } from "../../errors.ts";
+import type { AppError } from "../../lib/errors.ts";
 import type { Spent } from "../../runs.ts";
 import type { CallOrigin } from "../../store/completion-store.ts";
 import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";

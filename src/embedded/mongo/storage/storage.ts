@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { lockFile } from "../../../lock-file.ts";
+import { lockFile } from "../../../lib/lock-file.ts";
 import { decodeDocument, decodeFields } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
 import { watchDisk } from "./disk-space.ts";

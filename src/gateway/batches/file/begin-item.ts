@@ -1,8 +1,8 @@
-import { AppError, invalidRequest } from "../../../errors.ts";
 import type { ExternalJob } from "../../../jobs/external-jobs.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import type { WorkContext } from "../../../jobs/work.ts";
-import { sizeInWords } from "../../../size-in-words.ts";
+import { AppError, invalidRequest } from "../../../lib/errors.ts";
+import { sizeInWords } from "../../../lib/size-in-words.ts";
 import type { FileBatchDocument } from "../../../store/file-store.ts";
 import type { CataloguedModel } from "../../catalogue.ts";
 import type { Answerer } from "../../chat/cache.ts";

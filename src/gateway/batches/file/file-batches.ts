@@ -1,9 +1,9 @@
-import { defined } from "../../../defined.ts";
-import { AppError, fromErrorView, notFound, toErrorView } from "../../../errors.ts";
-import { newId } from "../../../ids.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import { Rescheduled } from "../../../jobs/reschedule.ts";
 import { defineWork, submitWork, type Work } from "../../../jobs/work.ts";
+import { defined } from "../../../lib/defined.ts";
+import { AppError, fromErrorView, notFound, toErrorView } from "../../../lib/errors.ts";
+import { newId } from "../../../lib/ids.ts";
 import { cancellableFileBatchStates, type FileBatchDocument, openFileBatchStates } from "../../../store/file-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
 import type { OpenedSource } from "../../../store/source-store.ts";

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { AppError } from "../../../errors.ts";
-import { hashDigits } from "../../../ids.ts";
+import { AppError } from "../../../lib/errors.ts";
+import { hashDigits } from "../../../lib/ids.ts";
+import { tryParseJson } from "../../../lib/try-parse-json.ts";
 import type { FileBatchFault } from "../../../store/file-store.ts";
-import { tryParseJson } from "../../../try-parse-json.ts";
 import { embeddingsBodySchema } from "../../embeddings-schemas.ts";
 import { messagesBodySchema } from "../../messages-api/schemas.ts";
 import { openAiChatBodySchema } from "../../openai-schemas.ts";

@@ -1,5 +1,5 @@
-import { AppError, notFound } from "../../../errors.ts";
-import { newId } from "../../../ids.ts";
+import { AppError, notFound } from "../../../lib/errors.ts";
+import { newId } from "../../../lib/ids.ts";
 import { expiryAfter, type FileDocument } from "../../../store/file-store.ts";
 import type { OpenedSource } from "../../../store/source-store.ts";
 import type { Store } from "../../../store/store.ts";

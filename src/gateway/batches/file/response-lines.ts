@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../../errors.ts";
+import { invalidRequest } from "../../../lib/errors.ts";
 import type { ChatRequest } from "../../chat/request.ts";
 import { fromResponsesBody } from "../../responses/request.ts";
 import type { ResponsesBody } from "../../responses/request-schemas.ts";

@@ -1,12 +1,12 @@
-import { defined } from "../../../defined.ts";
-import { AppError, isBudgetExhausted, isOfPart, toErrorView } from "../../../errors.ts";
-import { forEachConcurrent } from "../../../for-each-concurrent.ts";
-import { hashDigits } from "../../../ids.ts";
-import { jittered } from "../../../jitter.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import { Rescheduled } from "../../../jobs/reschedule.ts";
 import { unlessOver, type WorkContext } from "../../../jobs/work.ts";
+import { defined } from "../../../lib/defined.ts";
+import { AppError, isBudgetExhausted, isOfPart, toErrorView } from "../../../lib/errors.ts";
+import { forEachConcurrent } from "../../../lib/for-each-concurrent.ts";
+import { hashDigits } from "../../../lib/ids.ts";
+import { jittered } from "../../../lib/jitter.ts";
 import {
   cancellableFileBatchStates,
   type FileBatchDocument,

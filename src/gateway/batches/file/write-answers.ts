@@ -1,5 +1,5 @@
-import type { ErrorView } from "../../../errors.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
+import type { ErrorView } from "../../../lib/errors.ts";
 import { expiryAfter, type FileBatchDocument } from "../../../store/file-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
 import type { JobState } from "../../../store/job-state.ts";

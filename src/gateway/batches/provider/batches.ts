@@ -1,7 +1,7 @@
-import { defined } from "../../../defined.ts";
-import { newId } from "../../../ids.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import { submitWork, type Work, type WorkRecord } from "../../../jobs/work.ts";
+import { defined } from "../../../lib/defined.ts";
+import { newId } from "../../../lib/ids.ts";
 import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
 import { unlessDuplicate } from "../../../store/writes.ts";

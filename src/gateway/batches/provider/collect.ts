@@ -1,6 +1,6 @@
 import type { Config } from "../../../config.ts";
-import { newId } from "../../../ids.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
+import { newId } from "../../../lib/ids.ts";
 import type { Logger } from "../../../logger.ts";
 import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import type { Store } from "../../../store/store.ts";

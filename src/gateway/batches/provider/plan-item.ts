@@ -1,5 +1,5 @@
-import { defined } from "../../../defined.ts";
-import { hashDigits } from "../../../ids.ts";
+import { defined } from "../../../lib/defined.ts";
+import { hashDigits } from "../../../lib/ids.ts";
 import type { BatchItemDocument } from "../../../store/batch-store.ts";
 import { toCompletionRequest } from "../../chat/attempt.ts";
 import { type ForwardedChat, planForwarded, toCountedRequest } from "../../chat/forward.ts";

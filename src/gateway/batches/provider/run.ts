@@ -1,9 +1,9 @@
-import { defined } from "../../../defined.ts";
-import { AppError } from "../../../errors.ts";
-import { forEachConcurrent } from "../../../for-each-concurrent.ts";
-import { newId } from "../../../ids.ts";
-import { jittered } from "../../../jitter.ts";
 import { Rescheduled } from "../../../jobs/reschedule.ts";
+import { defined } from "../../../lib/defined.ts";
+import { AppError } from "../../../lib/errors.ts";
+import { forEachConcurrent } from "../../../lib/for-each-concurrent.ts";
+import { newId } from "../../../lib/ids.ts";
+import { jittered } from "../../../lib/jitter.ts";
 import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import { estimateMessageTokens } from "../../count-tokens.ts";
 import { makeFailedAttempts } from "../../money/failed-attempts.ts";

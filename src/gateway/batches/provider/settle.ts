@@ -1,5 +1,5 @@
-import { defined } from "../../../defined.ts";
-import { AppError, type ErrorView, toErrorView, withoutText } from "../../../errors.ts";
+import { defined } from "../../../lib/defined.ts";
+import { AppError, type ErrorView, toErrorView, withoutText } from "../../../lib/errors.ts";
 import type { BatchItemDocument } from "../../../store/batch-store.ts";
 import type { CompletionDocument } from "../../../store/completion-store.ts";
 import { toContent } from "../../chat/attempt.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError } from "../../../errors.ts";
+import { AppError } from "../../../lib/errors.ts";
 import { makeBatchClient, readItem } from "../batch-http.ts";
 import type { BatchItemResult, ProviderBatches, ToHeaders } from "../provider.ts";
 import { fromItemError } from "../wire-errors.ts";

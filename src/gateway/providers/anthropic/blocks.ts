@@ -1,5 +1,5 @@
-import { defined } from "../../../defined.ts";
-import { tryParseJson } from "../../../try-parse-json.ts";
+import { defined } from "../../../lib/defined.ts";
+import { tryParseJson } from "../../../lib/try-parse-json.ts";
 import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../../messages.ts";
 
 type Source = { type: "base64"; media_type: string; data: string } | { type: "url"; url: string };

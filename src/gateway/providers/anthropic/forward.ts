@@ -1,5 +1,5 @@
-import { defined } from "../../../defined.ts";
-import { tryParseJson } from "../../../try-parse-json.ts";
+import { defined } from "../../../lib/defined.ts";
+import { tryParseJson } from "../../../lib/try-parse-json.ts";
 import { streamCut } from "../../resilience/transport-errors.ts";
 import { makeEvents, makeWholeBody } from "../event-stream.ts";
 import type { CallContext, Forwarding, RawAnswer, RawEvents, RawRequest } from "../provider.ts";

@@ -1,4 +1,4 @@
-import { defined } from "../../../defined.ts";
+import { defined } from "../../../lib/defined.ts";
 import { type ModelPrice, type ProviderModel, toModels } from "../model.ts";
 import { DEFAULT_MAX_TOKENS } from "./request.ts";
 

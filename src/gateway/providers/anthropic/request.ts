@@ -1,4 +1,4 @@
-import { defined } from "../../../defined.ts";
+import { defined } from "../../../lib/defined.ts";
 import type { Message } from "../../messages.ts";
 import type { CompletionRequest, ResponseFormat, ServiceTier, ToolDefinition } from "../provider.ts";
 import { type Block, toBlocks } from "./blocks.ts";

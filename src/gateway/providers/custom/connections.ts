@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Pool } from "undici";
-import { defined } from "../../../defined.ts";
 import { makeShares } from "../../../isolation/shares.ts";
+import { defined } from "../../../lib/defined.ts";
 import type { Logger } from "../../../logger.ts";
 import { openGuardedPool, type PoolOptions } from "../../../net/egress.ts";
 import type { CustomProviderDocument } from "../../../store/custom-provider-store.ts";

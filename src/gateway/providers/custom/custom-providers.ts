@@ -1,7 +1,7 @@
-import { defined } from "../../../defined.ts";
-import { AppError, invalidRequest, notFound } from "../../../errors.ts";
+import { defined } from "../../../lib/defined.ts";
+import { AppError, invalidRequest, notFound } from "../../../lib/errors.ts";
+import { makeStaleWhileRevalidate } from "../../../lib/stale-while-revalidate.ts";
 import { assertFetchable } from "../../../net/egress.ts";
-import { makeStaleWhileRevalidate } from "../../../stale-while-revalidate.ts";
 import {
   type CustomProviderDocument,
   type CustomProviderStore,

@@ -1,4 +1,4 @@
-import { defined } from "../../../defined.ts";
+import { defined } from "../../../lib/defined.ts";
 import type { CustomModelRecord, CustomProviderDocument } from "../../../store/custom-provider-store.ts";
 import type { CataloguedModel } from "../../catalogue.ts";
 import { chats, type ProviderModel } from "../model.ts";

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { inSlices } from "../../../in-slices.ts";
+import { inSlices } from "../../../lib/in-slices.ts";
 import { estimateTokens } from "../../count-tokens.ts";
 import type { TransportTimeouts } from "../../resilience/transport.ts";
 import { makeWireProvider } from "../openai-wire/provider.ts";

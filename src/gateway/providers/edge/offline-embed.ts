@@ -1,5 +1,5 @@
 import { stemmer } from "stemmer";
-import { weightOfStem } from "../../../common-words.ts";
+import { weightOfStem } from "../../../lib/common-words.ts";
 import { forEachWord } from "./offline-words.ts";
 
 /** Name of the built-in embedding in the catalogue and on stored chunks. */

@@ -1,5 +1,5 @@
-import { functionWords } from "../../../common-words.ts";
-import { makeTextMeter } from "../../../in-slices.ts";
+import { functionWords } from "../../../lib/common-words.ts";
+import { makeTextMeter } from "../../../lib/in-slices.ts";
 
 /** Longest text that is looked through for sentences, in characters; of a longer one, the start and the end. */
 const MAX_TEXT = 400_000;

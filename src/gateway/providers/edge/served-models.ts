@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { keepDoing } from "../../../keep-doing.ts";
+import { keepDoing } from "../../../lib/keep-doing.ts";
+import { tryParseJson } from "../../../lib/try-parse-json.ts";
 import type { Logger } from "../../../logger.ts";
 import { readPrefix } from "../../../net/egress.ts";
-import { tryParseJson } from "../../../try-parse-json.ts";
 import { isRunModel } from "../../run-model-names.ts";
 import { bearer } from "../openai-wire/provider.ts";
 import type { EdgeSettings, ServedModel } from "./models.ts";

@@ -1,4 +1,4 @@
-import { defined } from "../../../defined.ts";
+import { defined } from "../../../lib/defined.ts";
 import type { AssistantPart, Content, ContentPart, Message } from "../../messages.ts";
 import type { CompletionRequest, ResponseFormat, ToolDefinition } from "../provider.ts";
 

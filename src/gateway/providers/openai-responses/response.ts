@@ -1,4 +1,4 @@
-import { defined } from "../../../defined.ts";
+import { defined } from "../../../lib/defined.ts";
 import type { ProvidedPart, ToolCall } from "../../messages.ts";
 import { type Finish, readFinish } from "../finish-reasons.ts";
 import { type CompletionResult, type Served, type ToolDefinition, toServed, type Usage } from "../provider.ts";

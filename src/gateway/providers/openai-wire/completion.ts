@@ -1,4 +1,4 @@
-import { defined } from "../../../defined.ts";
+import { defined } from "../../../lib/defined.ts";
 import { readLogprobs } from "../../logprobs.ts";
 import { toTurn } from "../../messages.ts";
 import { type Finish, finishOf, readFinish } from "../finish-reasons.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError } from "../../../errors.ts";
+import { AppError } from "../../../lib/errors.ts";
 import { makeBatchClient } from "../batch-http.ts";
 import { bearer } from "../openai-wire/provider.ts";
 import type { CallContext } from "../provider.ts";

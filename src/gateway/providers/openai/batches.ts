@@ -1,4 +1,4 @@
-import { AppError } from "../../../errors.ts";
+import { AppError } from "../../../lib/errors.ts";
 import { readItem } from "../batch-http.ts";
 import { toWireRequest } from "../openai-responses/request.ts";
 import { fromResponse } from "../openai-responses/response.ts";

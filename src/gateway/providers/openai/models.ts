@@ -1,4 +1,4 @@
-import { defined } from "../../../defined.ts";
+import { defined } from "../../../lib/defined.ts";
 import {
   type ModelPrice,
   type PictureRule,

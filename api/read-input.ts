@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Config } from "../src/config.ts";
+import type { Config } from "../src/config/config.ts";
 import { defined } from "../src/lib/defined.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { toPlainWords, toSentence } from "../src/lib/plain-words.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { Duplex } from "node:stream";
 import Koa from "koa";
-import { loadConfig } from "../src/config.ts";
+import { loadConfig } from "../src/config/config.ts";
 import type { QueueDefinition } from "../src/jobs/queues.ts";
 import { defined } from "../src/lib/defined.ts";
 import { listen } from "../src/lib/listen.ts";

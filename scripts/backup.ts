@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { loadConfig } from "../src/config.ts";
+import { loadConfig } from "../src/config/config.ts";
 import { AppError, ConfigError } from "../src/lib/errors.ts";
 import { backUp, restore } from "./backup/folder.ts";
 import { withStore } from "./cli/open-store.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
-import { loadConfig } from "../src/config.ts";
+import { loadConfig } from "../src/config/config.ts";
 import { type Disposables, withDisposables } from "../src/lib/disposables.ts";
 import { startFakeProvider } from "../test/support/fake-provider/server.ts";
 import { checkClient } from "./clients/check-client.ts";

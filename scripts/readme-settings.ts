@@ -1,5 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
-import { settings } from "../src/config.ts";
+import { settings } from "../src/config/config.ts";
 import { withTable } from "./readme-tables.ts";
 
 const path = new URL("../docs/settings.md", import.meta.url);

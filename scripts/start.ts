@@ -1,4 +1,4 @@
-import { loadConfig } from "../src/config.ts";
+import { loadConfig } from "../src/config/config.ts";
 import { ConfigError } from "../src/lib/errors.ts";
 import { StartFailure } from "./start/children.ts";
 import { warnOfNearSettings } from "./start/near-settings.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/config.ts";
 import type { Jobs } from "./jobs/jobs.ts";
 import type { QueueClient } from "./jobs/queue-client.ts";
 import type { QueueLag } from "./jobs/queue-lag.ts";

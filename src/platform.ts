@@ -1,7 +1,7 @@
 import { type Agents, makeAgents } from "./agents/agents.ts";
 import { makeCredentials } from "./agents/credentials.ts";
 import { type Composite, makeComposite } from "./composite/composite.ts";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/config.ts";
 import { type Batches, openBatches } from "./gateway/batches/open-batches.ts";
 import { type Gateway, openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";

@@ -1,4 +1,4 @@
-import { loadConfig } from "../src/config.ts";
+import { loadConfig } from "../src/config/config.ts";
 import type { Work } from "../src/jobs/work.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { serveAdmin } from "../src/metrics/admin-server.ts";

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { withDisposables } from "../../src/lib/disposables.ts";
 import { makeLogger } from "../../src/logger.ts";

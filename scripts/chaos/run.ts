@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { sweepWorks } from "../../src/jobs/work.ts";
 import { type Disposables, withDisposables } from "../../src/lib/disposables.ts";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { ConfigError } from "../../src/lib/errors.ts";
 import { openPlatform, type Platform } from "../../src/platform.ts";
 

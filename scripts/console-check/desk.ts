@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import type { Disposables } from "../../src/lib/disposables.ts";
 import { type FakeProvider, startFakeProvider } from "../../test/support/fake-provider/server.ts";
 import { runStack } from "../start/run-stack.ts";

@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import type { Disposables } from "../../src/lib/disposables.ts";
 import { makeLogger } from "../../src/logger.ts";

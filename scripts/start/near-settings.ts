@@ -1,6 +1,6 @@
 import leven from "leven";
-import { settings } from "../../src/config.ts";
-import { fileSettingOf } from "../../src/secret-files.ts";
+import { settings } from "../../src/config/config.ts";
+import { fileSettingOf } from "../../src/config/secret-files.ts";
 
 /** Most letters that differ between a name and the setting that it was meant to be. */
 const MAX_DISTANCE = 2;

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import type { Config } from "../../src/config.ts";
+import type { Config } from "../../src/config/config.ts";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { withDisposables } from "../../src/lib/disposables.ts";
 import { listen } from "../../src/lib/listen.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { shareReads } from "../lib/share-reads.ts";
 import type { Logger } from "../logger.ts";
 import type { JobMetrics } from "../metrics/job-metrics.ts";

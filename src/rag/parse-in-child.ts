@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { ChildLost } from "../isolation/child.ts";
 import { makeChildPool } from "../isolation/child-pool.ts";
 import { keepOnDisk } from "../isolation/keep-on-disk.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
 import type { Memory } from "../isolation/memory.ts";
 import { makePace } from "../isolation/pace.ts";

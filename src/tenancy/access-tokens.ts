@@ -1,6 +1,6 @@
 import type { createRemoteJWKSet, JWTPayload } from "jose";
 import { z } from "zod";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, ConfigError, unavailable } from "../lib/errors.ts";
 import { derivedId } from "../lib/ids.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Logger } from "../logger.ts";
 import type { RedisConnections } from "../redis.ts";
 import { type BucketShape, type Grant, makeLocalBuckets, makeSharedBuckets } from "./token-bucket.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { AppError } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { Store } from "../store/store.ts";

@@ -1,7 +1,7 @@
 import { access, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { settings } from "../../src/config.ts";
+import { settings } from "../../src/config/config.ts";
 import { valueAt } from "../support/http-client.ts";
 import { root } from "./source-files.ts";
 

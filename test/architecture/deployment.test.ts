@@ -7,7 +7,7 @@ import { parseEnv, promisify } from "node:util";
 import { expect } from "chai";
 import { parse } from "yaml";
 import { nodeFlags } from "../../scripts/start/node-flags.ts";
-import { settings } from "../../src/config.ts";
+import { settings } from "../../src/config/config.ts";
 import { listen } from "../../src/lib/listen.ts";
 import { valueAt } from "../support/http-client.ts";
 import {

@@ -45,7 +45,7 @@ describe("the documentation", () => {
     }
   });
 
-  it("has the settings of src/config.ts", async () => {
+  it("has the settings of src/config/config.ts", async () => {
     const page = await read("docs/settings.md");
     expect(withSettings(page), "run `node scripts/readme-settings.ts`").to.equal(page);
   });

@@ -4,7 +4,7 @@ import { parseEnv } from "node:util";
 import { expect } from "chai";
 import { parseAllDocuments } from "yaml";
 import { allRoutes } from "../../api/all-routes.ts";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { valueAt } from "../support/http-client.ts";
 import {
   defaultOf,

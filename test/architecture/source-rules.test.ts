@@ -20,9 +20,9 @@ describe("the rules of the source", () => {
     expect(long).to.deep.equal([]);
   });
 
-  it("reads the environment in src/config.ts alone", () => {
+  it("reads the environment in src/config/config.ts alone", () => {
     const readers = sourceFiles("src", "api", "workers")
-      .filter(({ path, text }) => path !== "src/config.ts" && /process\.env\b/.test(text))
+      .filter(({ path, text }) => path !== "src/config/config.ts" && /process\.env\b/.test(text))
       .map(({ path }) => `${path}: take the part of Config that it needs as an argument`);
     expect(readers).to.deep.equal([]);
   });

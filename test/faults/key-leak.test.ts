@@ -1,7 +1,7 @@
 import { Writable } from "node:stream";
 import { expect } from "chai";
 import { serveApi } from "../../api/server.ts";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { type Logger, makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { startWorkers } from "../../workers/start-workers.ts";

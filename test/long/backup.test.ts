@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { bareEnvironment } from "../support/compile-cache.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { AppError, ConfigError } from "../../src/lib/errors.ts";
 import { listen } from "../../src/lib/listen.ts";
 import { makeLogger } from "../../src/logger.ts";

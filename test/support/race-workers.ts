@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createRequire } from "node:module";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { Rescheduled, Suspended } from "../../src/jobs/reschedule.ts";
 import type { Work, WorkContext } from "../../src/jobs/work.ts";
 import { openPlatform, type Platform } from "../../src/platform.ts";

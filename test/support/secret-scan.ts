@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import type { Redis } from "ioredis";
 import { type Db, MongoClient } from "mongodb";
-import type { Config } from "../../src/config.ts";
+import type { Config } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openRedis } from "../../src/redis.ts";

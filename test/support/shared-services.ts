@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { MongoClient } from "mongodb";
-import type { Config } from "../../src/config.ts";
+import type { Config } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { withDisposables } from "../../src/lib/disposables.ts";
 import { makeLogger } from "../../src/logger.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serveApi } from "../../api/server.ts";
-import { type Config, loadConfig } from "../../src/config.ts";
+import { type Config, loadConfig } from "../../src/config/config.ts";
 import type { Work } from "../../src/jobs/work.ts";
 import { type Disposables, withDisposables } from "../../src/lib/disposables.ts";
 import { openPlatform, type Platform } from "../../src/platform.ts";

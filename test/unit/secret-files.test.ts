@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { warnOfNearSettings } from "../../scripts/start/near-settings.ts";
-import { loadConfig, settings } from "../../src/config.ts";
-import { fileSettingOf } from "../../src/secret-files.ts";
+import { loadConfig, settings } from "../../src/config/config.ts";
+import { fileSettingOf } from "../../src/config/secret-files.ts";
 
 describe("a setting that holds a secret", () => {
   let folder: string;

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { firstIdAt, newId } from "../../src/lib/ids.ts";
 import { openPlatform } from "../../src/platform.ts";
 import type { WorkflowRunRecord } from "../../src/store/workflow-run-store.ts";

@@ -1,5 +1,5 @@
 import { request } from "undici";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/config.ts";
 import { AppError, invalidRequest } from "../../lib/errors.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
 import { type KeyProvider, keyedProviders } from "./registry.ts";

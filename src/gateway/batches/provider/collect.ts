@@ -1,4 +1,4 @@
-import type { Config } from "../../../config.ts";
+import type { Config } from "../../../config/config.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { newId } from "../../../lib/ids.ts";
 import type { Logger } from "../../../logger.ts";

@@ -1,15 +1,15 @@
 import { resolve } from "node:path";
 import { z } from "zod";
-import { ofKeyProviders } from "./gateway/providers/registry.ts";
+import { ofKeyProviders } from "../gateway/providers/registry.ts";
+import { ConfigError } from "../lib/errors.ts";
+import { isAddressOrRange } from "../net/client-address.ts";
+import { languageFile } from "../rag/parse/ocr-languages.ts";
+import { readRedisUrl, redisUrlForm } from "../redis-url.ts";
+import { parseMasterKeys } from "../tenancy/master-keys.ts";
 import { keptSettings, toQuotas, toRetention } from "./kept-settings.ts";
-import { ConfigError } from "./lib/errors.ts";
-import { isAddressOrRange } from "./net/client-address.ts";
 import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
-import { languageFile } from "./rag/parse/ocr-languages.ts";
-import { readRedisUrl, redisUrlForm } from "./redis-url.ts";
 import { withSecretFiles } from "./secret-files.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
-import { parseMasterKeys } from "./tenancy/master-keys.ts";
 
 /** Every setting that the product reads, in the order of the README's table. Nothing else reads the environment. */
 export const settings = {

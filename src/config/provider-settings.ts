@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type KeyProvider, keyedProviders, keyProviders } from "./gateway/providers/registry.ts";
+import { type KeyProvider, keyedProviders, keyProviders } from "../gateway/providers/registry.ts";
 import { setting, url } from "./setting-forms.ts";
 
 type SettingPrefix = Uppercase<KeyProvider>;

@@ -77,14 +77,14 @@ export default {
     },
     {
       name: "metrics-in-their-place",
-      comment: "Add a function to src/metrics, and count by it.",
+      comment: "Add a function to src/observe/metrics, and count by it.",
       severity: "error",
-      from: { path: "^(src|api|workers)/", pathNot: "^src/metrics/" },
+      from: { path: "^(src|api|workers)/", pathNot: "^src/observe/metrics/" },
       to: { path: "node_modules/prom-client/" },
     },
     {
       name: "traces-in-their-place",
-      comment: "Use src/tracing.ts.",
+      comment: "Use src/observe/tracing.ts.",
       severity: "error",
       from: { path: "^(src|api|workers)/", pathNot: "^src/(start-)?tracing\\.ts$" },
       to: { path: "node_modules/@opentelemetry/" },

@@ -1,7 +1,7 @@
 import type { Middleware } from "koa";
 import { AppError, notFound } from "../src/lib/errors.ts";
-import { renderMetrics } from "../src/metrics/admin-server.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
+import { renderMetrics } from "../src/observe/metrics/admin-server.ts";
 import type { Platform } from "../src/platform.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { toErrorBody } from "./middleware/errors.ts";

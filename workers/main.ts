@@ -1,10 +1,10 @@
 import { loadConfig } from "../src/config/config.ts";
 import type { Work } from "../src/jobs/work.ts";
 import { AppError } from "../src/lib/errors.ts";
-import { serveAdmin } from "../src/metrics/admin-server.ts";
+import { serveAdmin } from "../src/observe/metrics/admin-server.ts";
+import { startTracing } from "../src/observe/start-tracing.ts";
 import { openPlatform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
-import { startTracing } from "../src/start-tracing.ts";
 import { isStoreFailure } from "../src/store/store-errors.ts";
 import { makeRunAlone, readLoneJob } from "./run-alone.ts";
 import { runLoneJob, startWorkers } from "./start-workers.ts";

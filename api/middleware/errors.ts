@@ -7,7 +7,7 @@ import {
   toErrorView,
   unavailable,
 } from "../../src/lib/errors.ts";
-import type { Logger } from "../../src/logger.ts";
+import type { Logger } from "../../src/observe/logger.ts";
 import { toRedisError } from "../../src/redis.ts";
 import { toStoreError } from "../../src/store/store-errors.ts";
 import { type ApiContext, type RequestState, sendReply } from "../context.ts";

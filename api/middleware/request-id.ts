@@ -1,9 +1,9 @@
 import type { Middleware } from "koa";
 import { defined } from "../../src/lib/defined.ts";
 import { isId, newId } from "../../src/lib/ids.ts";
-import type { Logger } from "../../src/logger.ts";
-import type { HttpMetrics } from "../../src/metrics/http-metrics.ts";
-import { beginSpan, type Traced, untraced } from "../../src/tracing.ts";
+import type { Logger } from "../../src/observe/logger.ts";
+import type { HttpMetrics } from "../../src/observe/metrics/http-metrics.ts";
+import { beginSpan, type Traced, untraced } from "../../src/observe/tracing.ts";
 import type { RequestState } from "../context.ts";
 
 /** The date of the HTTP contract, as `/openapi.json` and the tool server name it. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { checkHealth, type Readiness, readinessSchema } from "../../src/health.ts";
+import { checkHealth, type Readiness, readinessSchema } from "../../src/observe/health.ts";
 import type { Platform } from "../../src/platform.ts";
 import { declareRoutes } from "../route.ts";
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { workerSchema } from "../../src/jobs/heartbeats.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { inspectService, servicePartsSchema } from "../../src/service-parts.ts";
+import { inspectService, servicePartsSchema } from "../../src/observe/service-parts.ts";
 import { listTenants, tenantOverviewSchema } from "../../src/tenancy/tenant-overview.ts";
 import { listOf, pageQuery, wholeList, wholeListQuery } from "../list-query.ts";
 import { readPassword } from "../middleware/operator.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { loadConfig } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { withDisposables } from "../../src/lib/disposables.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { nodeFlags } from "../start/node-flags.ts";
 import { type Child, startChild } from "./children.ts";

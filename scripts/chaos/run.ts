@@ -5,7 +5,7 @@ import { loadConfig } from "../../src/config/config.ts";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { sweepWorks } from "../../src/jobs/work.ts";
 import { type Disposables, withDisposables } from "../../src/lib/disposables.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { connectStore } from "../../src/store/connect.ts";
 import { startFakeBatches } from "../../test/support/fake-provider/batch-server.ts";

@@ -1,7 +1,7 @@
 import { ulid } from "ulidx";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { type IdKind, idPrefixes } from "../../src/lib/ids.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { connectStore } from "../../src/store/connect.ts";
 import { type ApiClient, waitForApproval, waitForJob } from "./api-client.ts";
 import type { Desk } from "./desk.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { loadConfig } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import type { Disposables } from "../../src/lib/disposables.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { type Fleet, startFleet } from "../chaos/fleet.ts";
 import { makeFreezer } from "../chaos/freezer.ts";

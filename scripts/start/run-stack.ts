@@ -7,7 +7,7 @@ import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { withDisposables } from "../../src/lib/disposables.ts";
 import { listen } from "../../src/lib/listen.ts";
 import { keepSecret, openDataFolder } from "../../src/lib/private-files.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { productFile, supervise } from "./children.ts";
 import { nodeFlags } from "./node-flags.ts";
 

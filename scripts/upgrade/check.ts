@@ -1,5 +1,5 @@
 import { ensureServices } from "../../src/embedded/ensure.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { completionsCollection } from "../../src/store/completion-store.ts";
 import { connectStore } from "../../src/store/connect.ts";
 import { versionCollection } from "../../src/store/data-version.ts";

@@ -9,6 +9,7 @@ import {
   toErrorView,
   unavailable,
 } from "../lib/errors.ts";
+import { inSpan, type SpanStart } from "../observe/tracing.ts";
 import {
   type AgentRunEnd,
   type AgentRunRecord,
@@ -17,7 +18,6 @@ import {
   stopReasons,
 } from "../store/agent-run-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
-import { inSpan, type SpanStart } from "../tracing.ts";
 import { type AuditLog, openAuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { makeIterations } from "./iterations.ts";

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { AppError, unavailable } from "../lib/errors.ts";
 import { keepDoing } from "../lib/keep-doing.ts";
 import { openDataFolder } from "../lib/private-files.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import type { HostMessage, HostOptions } from "./host.ts";
 import { proveServer, scramMechanism, scramUser } from "./mongo/wire/scram.ts";
 import { isOwn, redisState, redisUrl, untilTrue } from "./redis-server.ts";

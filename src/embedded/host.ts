@@ -3,7 +3,7 @@ import { withDisposables } from "../lib/disposables.ts";
 import { AppError } from "../lib/errors.ts";
 import { lockFile } from "../lib/lock-file.ts";
 import { openDataFolder } from "../lib/private-files.ts";
-import { type Logger, makeLogger } from "../logger.ts";
+import { type Logger, makeLogger } from "../observe/logger.ts";
 import { startMongoServer } from "./mongo/server.ts";
 import { startRedisServer } from "./redis-server.ts";
 import { openServiceSecrets } from "./service-secrets.ts";

@@ -1,8 +1,8 @@
 import type { Config } from "../config/config.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { notFound } from "../lib/errors.ts";
-import type { Logger } from "../logger.ts";
-import type { CallMetrics } from "../metrics/call-metrics.ts";
+import type { Logger } from "../observe/logger.ts";
+import type { CallMetrics } from "../observe/metrics/call-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { Store } from "../store/store.ts";
 import type { ModelFallbacks } from "../store/tenant-store.ts";

@@ -1,11 +1,11 @@
 import type { Config } from "../config/config.ts";
 import { shareReads } from "../lib/share-reads.ts";
-import type { Logger } from "../logger.ts";
-import type { JobMetrics } from "../metrics/job-metrics.ts";
+import type { Logger } from "../observe/logger.ts";
+import type { JobMetrics } from "../observe/metrics/job-metrics.ts";
+import { inSpan } from "../observe/tracing.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
-import { inSpan } from "../tracing.ts";
 import { makeBacklog } from "./backlog.ts";
 import { cancelJob } from "./cancel.ts";
 import { makeClaims } from "./claim.ts";

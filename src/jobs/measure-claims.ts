@@ -1,4 +1,4 @@
-import type { JobMetrics, TryOutcome } from "../metrics/job-metrics.ts";
+import type { JobMetrics, TryOutcome } from "../observe/metrics/job-metrics.ts";
 import type { HeldJob } from "../store/job-store.ts";
 import type { Claims, Lease } from "./claim.ts";
 

@@ -1,7 +1,7 @@
 import { type JobsOptions, Queue, RedisConnection } from "bullmq";
 import { unavailable } from "../lib/errors.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import { type RedisConnections, toRedisError } from "../redis.ts";
 import type { QueueDefinition } from "./queues.ts";
 

@@ -5,9 +5,9 @@ import { toChatRequest } from "../gateway/chat/request.ts";
 import { toChatResponse } from "../gateway/chat/response.ts";
 import { listedModelSchema, modelQuerySchema } from "../gateway/model-schemas.ts";
 import { chatBodySchema, chatResponseSchema } from "../gateway/schemas.ts";
-import { checkHealth, readinessSchema } from "../health.ts";
 import { notFound } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
+import { checkHealth, readinessSchema } from "../observe/health.ts";
 import { queryBodySchema, queryOutcomeSchema } from "../rag/schemas.ts";
 import {
   addedTenantSchema,

@@ -2,7 +2,7 @@ import { lookup as resolve } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { Agent, Pool, fetch as undiciFetch } from "undici";
 import { AppError } from "../lib/errors.ts";
-import { inSpan, type SpanStart } from "../tracing.ts";
+import { inSpan, type SpanStart } from "../observe/tracing.ts";
 import { checkUrl, HOW_TO_ALLOW, isPublicAddress } from "./address-rules.ts";
 import { toDepthHeader } from "./call-depth.ts";
 import { asFetchError } from "./fetch-errors.ts";

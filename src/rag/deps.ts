@@ -1,8 +1,8 @@
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Pace } from "../isolation/pace.ts";
 import type { Jobs } from "../jobs/jobs.ts";
-import type { Logger } from "../logger.ts";
 import type { GuardedFetch } from "../net/guarded-fetch.ts";
+import type { Logger } from "../observe/logger.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { EmbeddingModels } from "./embedding-models.ts";

@@ -4,7 +4,7 @@ import { makeChildPool } from "../isolation/child-pool.ts";
 import { keepOnDisk } from "../isolation/keep-on-disk.ts";
 import type { Memory } from "../isolation/memory.ts";
 import { AppError, unavailable } from "../lib/errors.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import type { RawSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";
 import type { ParsePart, ParseRequest } from "./parse-child.ts";

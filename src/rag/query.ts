@@ -1,10 +1,10 @@
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { makeShares } from "../isolation/shares.ts";
 import { defined } from "../lib/defined.ts";
+import { inSpan, type SpanStart } from "../observe/tracing.ts";
 import { placeOf } from "../store/chunk.ts";
 import type { DocumentHeader } from "../store/document-header.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { inSpan, type SpanStart } from "../tracing.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeEmbedQuery } from "./embed-query.ts";
 import { expandHits } from "./expand-hits.ts";

@@ -3,7 +3,7 @@ import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError } from "../lib/errors.ts";
 import { sizeInWords } from "../lib/size-in-words.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import type { ResponseStore, StoredResponse } from "../store/response-store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { type Conversation, keptItems } from "./recall.ts";

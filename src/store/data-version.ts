@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Collection, Db } from "mongodb";
 import { ConfigError } from "../lib/errors.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import { defineCollection } from "./collection.ts";
 import type { Migration } from "./migrations.ts";
 import { tenantCollection } from "./tenant-store.ts";

@@ -1,6 +1,6 @@
 import type { Collection, Db } from "mongodb";
 import { unavailable } from "../lib/errors.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import type { ChunkDocument } from "./chunk.ts";
 import { chunkCollection } from "./chunk-store.ts";
 import type { StoreCapabilities } from "./collection.ts";

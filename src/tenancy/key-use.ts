@@ -1,4 +1,4 @@
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import type { Store } from "../store/store.ts";
 
 /** The uses of keys are written together, this often, in ms. */

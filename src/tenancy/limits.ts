@@ -1,5 +1,5 @@
 import type { Config } from "../config/config.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import type { RedisConnections } from "../redis.ts";
 import { type BucketShape, type Grant, makeLocalBuckets, makeSharedBuckets } from "./token-bucket.ts";
 

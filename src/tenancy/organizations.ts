@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defined } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { idSchema, newId } from "../lib/ids.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import { type Role, roles } from "../store/key-store.ts";
 import type { OrganizationDocument, OrganizationTenant } from "../store/organization-store.ts";
 import type { Store } from "../store/store.ts";

@@ -1,7 +1,7 @@
 import type { KeyProvider } from "../gateway/providers/registry.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import { bytesOf, type ProviderKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
 import type { DataKeys } from "./data-keys.ts";
 import { open, seal } from "./envelope.ts";

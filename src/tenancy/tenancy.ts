@@ -1,7 +1,7 @@
 import type { Config } from "../config/config.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { ApiKeyDocument } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";

@@ -1,6 +1,6 @@
 import type { Batches } from "../gateway/batches/open-batches.ts";
 import type { Jobs } from "../jobs/jobs.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../observe/logger.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";

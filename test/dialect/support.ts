@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { BSON, type Collection, type Db, type Document, MongoClient, MongoServerError } from "mongodb";
 import { startMongoServer } from "../../src/embedded/mongo/server.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { skipTest } from "../support/skip-test.ts";
 
 /**

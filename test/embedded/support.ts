@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Collection, type Db, type Document, MongoClient } from "mongodb";
 import { type MongoServer, startMongoServer } from "../../src/embedded/mongo/server.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 
 export const quiet = makeLogger({ level: "silent", name: "embedded-test" });
 

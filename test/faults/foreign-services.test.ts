@@ -12,7 +12,7 @@ import { ensureServices } from "../../src/embedded/ensure.ts";
 import { startMongoServer } from "../../src/embedded/mongo/server.ts";
 import { startRedisServer } from "../../src/embedded/redis-server.ts";
 import { openServiceSecrets } from "../../src/embedded/service-secrets.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { connectStore } from "../../src/store/connect.ts";
 import { makeLyingStore } from "../support/lying-store.ts";
 

@@ -2,7 +2,7 @@ import { Writable } from "node:stream";
 import { expect } from "chai";
 import { serveApi } from "../../api/server.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import { type Logger, makeLogger } from "../../src/logger.ts";
+import { type Logger, makeLogger } from "../../src/observe/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { openServiceSecrets } from "../../src/embedded/service-secrets.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { openMasterKeys } from "../../src/tenancy/master-keys.ts";
 import { makeClient } from "../support/http-client.ts";
 import { needRoot, OTHER_UID, type OtherUser, startAsOther } from "../support/other-user.ts";

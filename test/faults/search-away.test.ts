@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Document } from "mongodb";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { openStore } from "../../src/store/store.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { type RefusingStore, startRefusingStore } from "../support/refusing-store.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { followServedModels } from "../../src/gateway/providers/edge/served-models.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { serveApi } from "../../api/server.ts";
 import { newId } from "../../src/lib/ids.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { sendBytes } from "../support/raw-http.ts";

@@ -1,7 +1,7 @@
 import * as conventions from "@opentelemetry/semantic-conventions/incubating";
 import { expect } from "chai";
 import { pino } from "pino";
-import { startTracing } from "../../src/start-tracing.ts";
+import { startTracing } from "../../src/observe/start-tracing.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { Redis } from "ioredis";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { makeRateLimits, type RateLimits } from "../../src/tenancy/limits.ts";
 import { makeClient, valueAt } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { MongoClient } from "mongodb";
 import { hashEntry } from "../../src/agents/audit.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import type { AuditEntry } from "../../src/store/audit-store.ts";
 import { type AgentUpstream, startAgentUpstream } from "../support/agent-upstream.ts";
 import { blocksOf, type ClaudeUpstream, startClaudeUpstream, type WireBlock } from "../support/claude-upstream.ts";

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { type Db, MongoClient } from "mongodb";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { newId } from "../../src/lib/ids.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 

@@ -10,7 +10,7 @@ import { expect } from "chai";
 import { loadConfig } from "../../src/config/config.ts";
 import { AppError, ConfigError } from "../../src/lib/errors.ts";
 import { listen } from "../../src/lib/listen.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { openRedis } from "../../src/redis.ts";
 import { connectStore } from "../../src/store/connect.ts";
 import { bareEnvironment } from "../support/compile-cache.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { BSON, type Document } from "mongodb";
 import { startMongoServer } from "../../src/embedded/mongo/server.ts";
 import { frameReply, makeInbox, readRequest } from "../../src/embedded/mongo/wire/wire.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 
 /** A refusal in the words of MongoDB. */
 export type Refusal = { code: number; codeName: string; errmsg: string };

@@ -5,7 +5,7 @@ import type { Redis } from "ioredis";
 import { type Db, MongoClient } from "mongodb";
 import type { Config } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { openRedis } from "../../src/redis.ts";
 import { collectionNames } from "../../src/store/store.ts";
 

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { ensureServices } from "../../src/embedded/ensure.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { connectStore } from "../../src/store/connect.ts";
 import type { TestPlatform } from "./start-platform.ts";
 

@@ -6,7 +6,7 @@ import { MongoClient } from "mongodb";
 import type { Config } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { withDisposables } from "../../src/lib/disposables.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { openRedis } from "../../src/redis.ts";
 import { documentPlaces, keysOf, type Place, redisPlaces, rejectSecrets, writtenPlaces } from "./secret-scan.ts";
 

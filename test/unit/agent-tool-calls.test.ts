@@ -5,7 +5,7 @@ import { z } from "zod";
 import { type GatewayAnswer, GatewayModel } from "../../src/agents/gateway-model.ts";
 import { observeCall } from "../../src/agents/observe-call.ts";
 import { makeRunUsage } from "../../src/agents/run-usage.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 
 describe("a tool call of an agent", () => {
   const slow = tool(() => new Promise<string>(() => undefined), {

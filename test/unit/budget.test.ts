@@ -4,7 +4,7 @@ import { type BudgetView, makeBudgets, requireLeft } from "../../src/gateway/mon
 import type { CostBounds } from "../../src/gateway/money/prices.ts";
 import { AppError, unavailable } from "../../src/lib/errors.ts";
 import { newId } from "../../src/lib/ids.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { makeBudgetStore } from "../../src/store/budget-store.ts";
 import { makeTenantStore } from "../../src/store/tenant-store.ts";
 import { makeUsageStore } from "../../src/store/usage-store.ts";

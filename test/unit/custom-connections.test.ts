@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { Binary } from "mongodb";
 import { makeConnections } from "../../src/gateway/providers/custom/connections.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import type { CustomProviderDocument } from "../../src/store/custom-provider-store.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 

@@ -1,7 +1,7 @@
 import { mock } from "node:test";
 import { expect } from "chai";
 import type { Lease } from "../../src/jobs/claim.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import type { JobProgress, JobRecord } from "../../src/store/job-record.ts";
 import { holdLease, type RunningJobs, type ShellDeps } from "../../workers/hold-lease.ts";
 import type { StopReason } from "../../workers/verdict.ts";

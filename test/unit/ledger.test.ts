@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { makeLedger } from "../../src/gateway/money/ledger.ts";
 import { makeUsageIncrements } from "../../src/gateway/money/usage-increments.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import type { CompletionDocument, CompletionStore } from "../../src/store/completion-store.ts";
 import type { UsageBatch } from "../../src/store/counted-once.ts";
 import type { UsageIncrement, UsageStore } from "../../src/store/usage-store.ts";

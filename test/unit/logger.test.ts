@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 
 const run = promisify(execFile);
-const logger = new URL("../../src/logger.ts", import.meta.url).href;
+const logger = new URL("../../src/observe/logger.ts", import.meta.url).href;
 
 describe("the log of a process", () => {
   for (const { how, end } of [

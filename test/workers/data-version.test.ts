@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { Binary, type Db } from "mongodb";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { ConfigError } from "../../src/lib/errors.ts";
-import { makeLogger } from "../../src/logger.ts";
+import { makeLogger } from "../../src/observe/logger.ts";
 import { connectStore, type StoreConnection } from "../../src/store/connect.ts";
 import { migrateData } from "../../src/store/data-version.ts";
 import { migrations, oldestBeside } from "../../src/store/migrations.ts";

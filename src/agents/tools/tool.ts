@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { ProfileId } from "../../composite/profiles.ts";
 import type { CallLimit } from "../../gateway/money/account.ts";
 import { AppError, invalidRequest } from "../../lib/errors.ts";
-import type { Logger } from "../../logger.ts";
+import type { Logger } from "../../observe/logger.ts";
 import type { Spent } from "../../runs.ts";
 import type { AgentRunRecord, RunEnd } from "../../store/agent-run-store.ts";
 import type { JobRecord } from "../../store/job-record.ts";

@@ -1,4 +1,4 @@
-import type { Logger } from "../../logger.ts";
+import type { Logger } from "../../observe/logger.ts";
 import { type Catalog, openCatalog } from "./storage/catalog.ts";
 import { openStorage, type Storage } from "./storage/storage.ts";
 import { type Cursors, makeCursors } from "./wire/cursors.ts";

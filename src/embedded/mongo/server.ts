@@ -3,7 +3,7 @@ import { chmod, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
 import { withDisposables } from "../../lib/disposables.ts";
-import type { Logger } from "../../logger.ts";
+import type { Logger } from "../../observe/logger.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { startCheckpoints } from "./storage/checkpoints.ts";

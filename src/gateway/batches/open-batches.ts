@@ -1,6 +1,6 @@
 import type { Config } from "../../config/config.ts";
 import type { Jobs } from "../../jobs/jobs.ts";
-import type { Logger } from "../../logger.ts";
+import type { Logger } from "../../observe/logger.ts";
 import type { Store } from "../../store/store.ts";
 import { findForwarding } from "../chat/forward.ts";
 import type { Gateway } from "../gateway.ts";

@@ -1,5 +1,5 @@
 import { withTimeout } from "../../lib/with-timeout.ts";
-import type { Logger } from "../../logger.ts";
+import type { Logger } from "../../observe/logger.ts";
 import type { RedisConnections } from "../../redis.ts";
 import type { CachedResponse } from "./outcome.ts";
 

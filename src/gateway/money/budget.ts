@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../lib/errors.ts";
 import { jittered } from "../../lib/jitter.ts";
 import { makeStaleWhileRevalidate } from "../../lib/stale-while-revalidate.ts";
-import type { Logger } from "../../logger.ts";
+import type { Logger } from "../../observe/logger.ts";
 import type { BatchItemDocument } from "../../store/batch-store.ts";
 import type { BudgetDocument, BudgetStore, ReservedAmount } from "../../store/budget-store.ts";
 import type { TenantStore } from "../../store/tenant-store.ts";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { jittered } from "../../lib/jitter.ts";
-import type { Logger } from "../../logger.ts";
-import type { CallMetrics } from "../../metrics/call-metrics.ts";
+import type { Logger } from "../../observe/logger.ts";
+import type { CallMetrics } from "../../observe/metrics/call-metrics.ts";
 import type { CompletionDocument, CompletionStore } from "../../store/completion-store.ts";
 import type { Store } from "../../store/store.ts";
 import { isStoreRejection } from "../../store/store-errors.ts";

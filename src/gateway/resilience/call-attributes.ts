@@ -1,5 +1,5 @@
 import { defined } from "../../lib/defined.ts";
-import type { SpanStart } from "../../tracing.ts";
+import type { SpanStart } from "../../observe/tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import { plausible, toNanoUsd, toUsd } from "../money/prices.ts";
 import { chats } from "../providers/model.ts";

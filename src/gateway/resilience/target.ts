@@ -1,7 +1,7 @@
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
+import { beginSpan, failureOf, type Traced } from "../../observe/tracing.ts";
 import type { ProviderKey } from "../../tenancy/provider-keys.ts";
-import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { chats } from "../providers/model.ts";

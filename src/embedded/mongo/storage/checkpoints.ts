@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, Worker, workerData } from "node:worker_threads";
-import type { Logger } from "../../../logger.ts";
+import type { Logger } from "../../../observe/logger.ts";
 import { prepareRows, type Storage } from "./storage.ts";
 
 /** Pages of the log, of 4 KiB each, that wait when the thread's copy begins. */

@@ -1,7 +1,7 @@
 import type { Config } from "../../../config/config.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { newId } from "../../../lib/ids.ts";
-import type { Logger } from "../../../logger.ts";
+import type { Logger } from "../../../observe/logger.ts";
 import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import type { Store } from "../../../store/store.ts";
 import type { GatewayDeps } from "../../deps.ts";

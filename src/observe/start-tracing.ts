@@ -1,4 +1,4 @@
-import type { Config } from "./config/config.ts";
+import type { Config } from "../config/config.ts";
 import { type Logger, makeErrorLog } from "./logger.ts";
 import { switchTracing } from "./tracing.ts";
 

@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
-import { isCustom } from "../gateway/providers/registry.ts";
-import type { CompletionDocument } from "../store/completion-store.ts";
+import { isCustom } from "../../gateway/providers/registry.ts";
+import type { CompletionDocument } from "../../store/completion-store.ts";
 import { instrumentsOf } from "./instruments.ts";
 
 export type CallMetrics = ReturnType<typeof makeCallMetrics>;

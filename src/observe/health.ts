@@ -1,12 +1,12 @@
 import { z } from "zod";
-import type { Config } from "./config/config.ts";
-import type { Jobs } from "./jobs/jobs.ts";
-import type { QueueClient } from "./jobs/queue-client.ts";
-import type { QueueLag } from "./jobs/queue-lag.ts";
-import { AppError } from "./lib/errors.ts";
-import { withTimeout } from "./lib/with-timeout.ts";
-import { type RedisConnections, toRedisError } from "./redis.ts";
-import type { Store } from "./store/store.ts";
+import type { Config } from "../config/config.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import type { QueueClient } from "../jobs/queue-client.ts";
+import type { QueueLag } from "../jobs/queue-lag.ts";
+import { AppError } from "../lib/errors.ts";
+import { withTimeout } from "../lib/with-timeout.ts";
+import { type RedisConnections, toRedisError } from "../redis.ts";
+import type { Store } from "../store/store.ts";
 
 /** Longest time that one part has to answer, in ms. */
 const CHECK_TIMEOUT_MS = 2_000;

@@ -1,8 +1,8 @@
 import type { Attributes, Context, SpanKind } from "@opentelemetry/api";
-import { Rescheduled, Suspended } from "./jobs/reschedule.ts";
-import { AppError } from "./lib/errors.ts";
+import { Rescheduled, Suspended } from "../jobs/reschedule.ts";
+import { AppError } from "../lib/errors.ts";
 
-// OpenTelemetry's API is one facade per process, and does nothing until a root starts the SDK (src/start-tracing.ts), so
+// OpenTelemetry's API is one facade per process, and does nothing until a root starts the SDK (src/observe/start-tracing.ts), so
 // traced code needs no dependency. While tracing is off not even the facade is loaded: its empty spans cost a model call more
 // than all of its metrics.
 type Facade = typeof import("@opentelemetry/api");

@@ -1,7 +1,7 @@
 import { statfs } from "node:fs/promises";
 import { z } from "zod";
+import { version } from "../lib/version.ts";
 import { type Inspected, inspect, readinessSchema } from "./health.ts";
-import { version } from "./lib/version.ts";
 
 const count = z.number().int().min(0);
 

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { listen } from "../../lib/listen.ts";
+import type { Platform } from "../../platform.ts";
 import { checkOwnHealth, inspect } from "../health.ts";
-import { listen } from "../lib/listen.ts";
-import type { Platform } from "../platform.ts";
 
 /** Longest time for a request to arrive, in ms. */
 const REQUEST_TIMEOUT_MS = 10_000;

@@ -1,8 +1,8 @@
+import { sweepEach } from "../src/jobs/sweep-each.ts";
 import { sweepWorks } from "../src/jobs/work.ts";
 import { keepDoing } from "../src/lib/keep-doing.ts";
 import type { Platform } from "../src/platform.ts";
 import { REMOVED_AT_A_TIME } from "../src/store/retention-store.ts";
-import { sweepEach } from "../src/sweep-each.ts";
 import { keptSince } from "../src/tenancy/call-texts.ts";
 
 /** How often callbacks that are due are looked for, in ms, at most; less often where reconcile is. */

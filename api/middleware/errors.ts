@@ -8,7 +8,7 @@ import {
   unavailable,
 } from "../../src/lib/errors.ts";
 import type { Logger } from "../../src/observe/logger.ts";
-import { toRedisError } from "../../src/redis.ts";
+import { toRedisError } from "../../src/store/redis/redis.ts";
 import { toStoreError } from "../../src/store/store-errors.ts";
 import { type ApiContext, type RequestState, sendReply } from "../context.ts";
 import { baseUrlOf, challenge } from "../resource-url.ts";

@@ -4,7 +4,7 @@ import { ofKeyProviders } from "../gateway/providers/registry.ts";
 import { ConfigError } from "../lib/errors.ts";
 import { isAddressOrRange } from "../net/client-address.ts";
 import { languageFile } from "../rag/parse/ocr-languages.ts";
-import { readRedisUrl, redisUrlForm } from "../redis-url.ts";
+import { readRedisUrl, redisUrlForm } from "../store/redis/redis-url.ts";
 import { parseMasterKeys } from "../tenancy/master-keys.ts";
 import { keptSettings, toQuotas, toRetention } from "./kept-settings.ts";
 import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";

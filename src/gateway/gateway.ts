@@ -3,7 +3,7 @@ import type { Jobs } from "../jobs/jobs.ts";
 import { notFound } from "../lib/errors.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { CallMetrics } from "../observe/metrics/call-metrics.ts";
-import type { RedisConnections } from "../redis.ts";
+import type { RedisConnections } from "../store/redis/redis.ts";
 import type { Store } from "../store/store.ts";
 import type { ModelFallbacks } from "../store/tenant-store.ts";
 import type { CallTexts } from "../tenancy/call-texts.ts";

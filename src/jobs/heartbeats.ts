@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { tryParseJson } from "../lib/try-parse-json.ts";
-import type { RedisConnections } from "../redis.ts";
+import type { RedisConnections } from "../store/redis/redis.ts";
 
 /** How often a worker reports, and how long it counts as alive after a report, in ms. */
 export const BEAT_EVERY_MS = 5_000;

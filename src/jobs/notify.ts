@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import type { RedisConnections } from "../redis.ts";
 import type { JobRecord } from "../store/job-record.ts";
+import type { RedisConnections } from "../store/redis/redis.ts";
 
 /** Longest wait until a subscription is made, in ms. */
 const SUBSCRIBE_TIMEOUT_MS = 1_000;

@@ -2,7 +2,7 @@ import { type JobsOptions, Queue, RedisConnection } from "bullmq";
 import { unavailable } from "../lib/errors.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 import type { Logger } from "../observe/logger.ts";
-import { type RedisConnections, toRedisError } from "../redis.ts";
+import { type RedisConnections, toRedisError } from "../store/redis/redis.ts";
 import type { QueueDefinition } from "./queues.ts";
 
 /** What of a record makes its BullMQ job. */
@@ -19,7 +19,7 @@ const OPEN_TIMEOUT_MS = 10_000;
 
 /**
  * BullMQ is not to ask for the version: it would keep the failure of one slow answer for good. By this it knows the least that
- * it can count on (src/redis-server-info.ts looks at the real one).
+ * it can count on (src/store/redis/redis-server-info.ts looks at the real one).
  */
 RedisConnection.minimumVersion = "6.2.0";
 export const skipVersionCheck = true;

@@ -3,10 +3,10 @@ import type { Logger } from "../observe/logger.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
-import { sweepEach } from "../sweep-each.ts";
 import type { Jobs } from "./jobs.ts";
 import type { QueueDefinition } from "./queues.ts";
 import type { Submission } from "./submit.ts";
+import { sweepEach } from "./sweep-each.ts";
 
 /** What a worker's shell gives to the work of a job. */
 export type WorkContext = {

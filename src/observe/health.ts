@@ -5,7 +5,7 @@ import type { QueueClient } from "../jobs/queue-client.ts";
 import type { QueueLag } from "../jobs/queue-lag.ts";
 import { AppError } from "../lib/errors.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
-import { type RedisConnections, toRedisError } from "../redis.ts";
+import { type RedisConnections, toRedisError } from "../store/redis/redis.ts";
 import type { Store } from "../store/store.ts";
 
 /** Longest time that one part has to answer, in ms. */

@@ -1,9 +1,9 @@
+import { sweepEach } from "../jobs/sweep-each.ts";
 import type { Work } from "../jobs/work.ts";
 import { newId } from "../lib/ids.ts";
 import { jittered } from "../lib/jitter.ts";
 import { type DocumentRecord, isGone } from "../store/document-record.ts";
 import { isFinal } from "../store/job-state.ts";
-import { sweepEach } from "../sweep-each.ts";
 import { refreshDocument } from "./accept-document.ts";
 import type { RagDeps } from "./deps.ts";
 import { nextRefresh } from "./refresh-times.ts";

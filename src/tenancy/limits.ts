@@ -1,6 +1,6 @@
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observe/logger.ts";
-import type { RedisConnections } from "../redis.ts";
+import type { RedisConnections } from "../store/redis/redis.ts";
 import { type BucketShape, type Grant, makeLocalBuckets, makeSharedBuckets } from "./token-bucket.ts";
 
 /** Part of the bucket that a process leases at a time, and the most of it. */

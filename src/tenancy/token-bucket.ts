@@ -1,5 +1,5 @@
 import { withTimeout } from "../lib/with-timeout.ts";
-import type { RedisConnections } from "../redis.ts";
+import type { RedisConnections } from "../store/redis/redis.ts";
 
 /** What a bucket gave: tokens, how many it still holds, and how long until it holds one again, in ms. */
 export type Grant = { granted: number; left: number; nextInMs: number };

@@ -1,6 +1,6 @@
+import { sweepEach } from "../jobs/sweep-each.ts";
 import { notFound } from "../lib/errors.ts";
 import type { FileDocument } from "../store/file-store.ts";
-import { sweepEach } from "../sweep-each.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
 

@@ -1,9 +1,9 @@
+import { sweepEach } from "../jobs/sweep-each.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import type { ApprovalRecord, ApprovalState } from "../store/approval-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
-import { sweepEach } from "../sweep-each.ts";
 import { type Caller, hasRole, maySee, ownKeyOf } from "../tenancy/roles.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { toResult } from "./execute.ts";

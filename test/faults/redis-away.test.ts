@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { isRedisUnavailable } from "../../src/redis.ts";
+import { isRedisUnavailable } from "../../src/store/redis/redis.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";

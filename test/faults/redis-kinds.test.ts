@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Disposables, withDisposables } from "../../src/lib/disposables.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import { openRedis } from "../../src/redis.ts";
+import { openRedis } from "../../src/store/redis/redis.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startCluster, startRedis, startSentinel } from "../support/redis-servers.ts";

@@ -6,8 +6,8 @@ import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { redisState } from "../../src/embedded/redis-server.ts";
 import { openServiceSecrets } from "../../src/embedded/service-secrets.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import { openRedis, type RedisConnections } from "../../src/redis.ts";
 import { connectStore, type StoreConnection } from "../../src/store/connect.ts";
+import { openRedis, type RedisConnections } from "../../src/store/redis/redis.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { isAlive } from "../support/service-pids.ts";
 

@@ -11,8 +11,8 @@ import { loadConfig } from "../../src/config/config.ts";
 import { AppError, ConfigError } from "../../src/lib/errors.ts";
 import { listen } from "../../src/lib/listen.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import { openRedis } from "../../src/redis.ts";
 import { connectStore } from "../../src/store/connect.ts";
+import { openRedis } from "../../src/store/redis/redis.ts";
 import { bareEnvironment } from "../support/compile-cache.ts";
 
 const START = fileURLToPath(new URL("../../scripts/start.ts", import.meta.url));

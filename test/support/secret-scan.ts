@@ -6,7 +6,7 @@ import { type Db, MongoClient } from "mongodb";
 import type { Config } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import { openRedis } from "../../src/redis.ts";
+import { openRedis } from "../../src/store/redis/redis.ts";
 import { collectionNames } from "../../src/store/store.ts";
 
 /** A place that was looked at, and all that is there, byte for byte (latin1). */

@@ -7,7 +7,7 @@ import type { Config } from "../../src/config/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { withDisposables } from "../../src/lib/disposables.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import { openRedis } from "../../src/redis.ts";
+import { openRedis } from "../../src/store/redis/redis.ts";
 import { documentPlaces, keysOf, type Place, redisPlaces, rejectSecrets, writtenPlaces } from "./secret-scan.ts";
 
 /** The store and the Redis that the platforms of a run share, each with a database and a prefix of its own. */

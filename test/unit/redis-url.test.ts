@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { loadConfig } from "../../src/config/config.ts";
-import { readRedisUrl } from "../../src/redis-url.ts";
+import { readRedisUrl } from "../../src/store/redis/redis-url.ts";
 
 describe("the URL of Redis", () => {
   it("leaves a single server to the client, whatever its form", () => {

@@ -1,6 +1,6 @@
 import { withTimeout } from "../../lib/with-timeout.ts";
 import type { Logger } from "../../observe/logger.ts";
-import type { RedisConnections } from "../../redis.ts";
+import type { RedisConnections } from "../../store/redis/redis.ts";
 import type { CachedResponse } from "./outcome.ts";
 
 /** Longest wait for Redis on the way to a model, in ms; then the model is asked. */

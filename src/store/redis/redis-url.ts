@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { count } from "./config/setting-forms.ts";
+import { count } from "../../config/setting-forms.ts";
 
 export type RedisHost = { host: string; port: number };
 type Credentials = { username?: string; password?: string };

@@ -1,4 +1,4 @@
-import { isStoreUnavailable } from "./store/store-errors.ts";
+import { isStoreUnavailable } from "../store/store-errors.ts";
 
 /**
  * Does the work of a sweep for one item after the other, for those after a failure too: what is broken in one keeps no other

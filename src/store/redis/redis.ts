@@ -1,8 +1,8 @@
 import { type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
-import { AppError, ConfigError, unavailable } from "./lib/errors.ts";
-import { firstResponse } from "./lib/first-response.ts";
-import { keepDoing } from "./lib/keep-doing.ts";
-import { type Logger, makeErrorLog } from "./observe/logger.ts";
+import { AppError, ConfigError, unavailable } from "../../lib/errors.ts";
+import { firstResponse } from "../../lib/first-response.ts";
+import { keepDoing } from "../../lib/keep-doing.ts";
+import { type Logger, makeErrorLog } from "../../observe/logger.ts";
 import { inspectRedis } from "./redis-server-info.ts";
 import { connectorOfSlot } from "./redis-slot.ts";
 import { type RedisPlace, readRedisUrl } from "./redis-url.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
-import { ConfigError } from "./lib/errors.ts";
-import { withTimeout } from "./lib/with-timeout.ts";
-import type { Logger } from "./observe/logger.ts";
+import { ConfigError } from "../../lib/errors.ts";
+import { withTimeout } from "../../lib/with-timeout.ts";
+import type { Logger } from "../../observe/logger.ts";
 
 /** Longest wait at start for what a server reports of itself, in ms; without it the start goes on. */
 const INFO_TIMEOUT_MS = 2_000;

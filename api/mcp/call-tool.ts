@@ -1,9 +1,9 @@
+import { paramHeadersOf } from "../../src/definitions/published-tools.ts";
 import { toAcceptedView } from "../../src/jobs/job-outcome.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { allTools } from "../../src/mcp-tools/all-tools.ts";
 import { findPublished } from "../../src/mcp-tools/published.ts";
 import { type AnyTool, resultOf, waitForJob } from "../../src/mcp-tools/tool.ts";
-import { paramHeadersOf } from "../../src/published-tools.ts";
 import type { JobKind, JobRecord } from "../../src/store/job-record.ts";
 import { isFinal } from "../../src/store/job-state.ts";
 import { hasRole, rootOf } from "../../src/tenancy/roles.ts";

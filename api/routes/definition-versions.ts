@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { agentViewSchema } from "../../src/agents/schemas.ts";
-import { versionSummarySchema } from "../../src/definitions.ts";
+import { versionSummarySchema } from "../../src/definitions/definitions.ts";
 import { idSchema } from "../../src/lib/ids.ts";
 import type { Platform } from "../../src/platform.ts";
 import { MAX_VERSIONS } from "../../src/store/definition-version-store.ts";

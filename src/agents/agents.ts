@@ -1,10 +1,10 @@
 import { isRegulated } from "../composite/profiles.ts";
+import { errorOf, makeRunList, mayHaveEnded, newRun, type RunRequest, sumSpent, takeRun } from "../definitions/runs.ts";
 import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
-import { errorOf, makeRunList, mayHaveEnded, newRun, type RunRequest, sumSpent, takeRun } from "../runs.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
 import { hashRun } from "./audit.ts";

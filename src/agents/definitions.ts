@@ -5,7 +5,7 @@ import {
   makeDefinitions,
   shortDescription,
   toVersionView,
-} from "../definitions.ts";
+} from "../definitions/definitions.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";

@@ -1,11 +1,11 @@
 import type { Composite } from "../composite/composite.ts";
+import type { ToolNames } from "../definitions/tool-names.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Egress } from "../net/egress.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
-import type { ToolNames } from "../tool-names.ts";
 import type { Workflows } from "../workflows/workflows.ts";
 import type { Credentials } from "./credentials.ts";
 

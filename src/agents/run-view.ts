@@ -1,5 +1,5 @@
+import { openRunState, sumSpent } from "../definitions/runs.ts";
 import { defined, toView } from "../lib/defined.ts";
-import { openRunState, sumSpent } from "../runs.ts";
 import type { AgentRunRecord, AgentRunSummaryRecord } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent, AuditEntry } from "../store/audit-store.ts";
 import type { JobRecord } from "../store/job-record.ts";

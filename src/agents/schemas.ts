@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { replacementOf, versionFields } from "../definitions.ts";
+import { replacementOf, versionFields } from "../definitions/definitions.ts";
+import { publishSchema } from "../definitions/published-tools.ts";
+import { outputTokensSchema } from "../definitions/runs.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { withFewFields } from "../lib/bounded-json.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";
-import { publishSchema } from "../published-tools.ts";
-import { outputTokensSchema } from "../runs.ts";
 import { stopReasons } from "../store/agent-run-store.ts";
 import { runStates } from "./run-state.ts";
 import { nameOfTool, type ToolSpec, toolSpecSchema } from "./tools.ts";

@@ -1,9 +1,9 @@
+import { errorOf, type RunRequest, takeRun } from "../definitions/runs.ts";
 import { compositeQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
-import { errorOf, type RunRequest, takeRun } from "../runs.ts";
 import type { OpenExecution } from "../store/execution-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";

@@ -1,9 +1,9 @@
+import { sumSpent } from "../definitions/runs.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, fromErrorView, isCancel, notFound, toErrorView } from "../lib/errors.ts";
-import { sumSpent } from "../runs.ts";
 import type { ExecutionRecord, ExecutionStep, ExecutionStore } from "../store/execution-store.ts";
 import { isStoreFailure, Overtaken } from "../store/store-errors.ts";
 import type { Quotas } from "../tenancy/quotas.ts";

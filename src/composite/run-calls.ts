@@ -1,8 +1,8 @@
+import { spentOf } from "../definitions/runs.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { FinishReason } from "../gateway/providers/provider.ts";
 import { AppError, toErrorView, withoutText } from "../lib/errors.ts";
-import { spentOf } from "../runs.ts";
 import type { ExecutionStep } from "../store/execution-store.ts";
 import type { Ask, Complete } from "./patterns/pattern.ts";
 

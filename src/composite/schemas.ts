@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { outputTokensSchema } from "../definitions/runs.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { idSchema } from "../lib/ids.ts";
-import { outputTokensSchema } from "../runs.ts";
 import { jobStates } from "../store/job-state.ts";
 import { MAX_MODELS, patternIds } from "./patterns.ts";
 import { profileIds } from "./profiles.ts";

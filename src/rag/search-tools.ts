@@ -1,15 +1,15 @@
 import { z } from "zod";
-import { makeDefinitions, replacementOf, toVersionView, versionFields } from "../definitions.ts";
+import { makeDefinitions, replacementOf, toVersionView, versionFields } from "../definitions/definitions.ts";
+import { publishSchema } from "../definitions/published-tools.ts";
+import type { ToolNames } from "../definitions/tool-names.ts";
 import { defined } from "../lib/defined.ts";
 import { notFound } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
-import { publishSchema } from "../published-tools.ts";
 import type { Page, PageQuery } from "../store/page.ts";
 import type { PageOfPublished } from "../store/published.ts";
 import type { SearchToolChange, SearchToolRecord } from "../store/search-tool-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import type { ToolNames } from "../tool-names.ts";
 import { mayUse } from "./collections.ts";
 import { requireCollections } from "./known-collections.ts";
 import { queryBodySchema, queryModes } from "./schemas.ts";

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { errorOf } from "../definitions/runs.ts";
 import { chatOptionsSchema } from "../gateway/chat/request.ts";
 import { withOwnName } from "../gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../gateway/responses/request.ts";
@@ -11,7 +12,6 @@ import { defineWork, recordsOf, type Work, type WorkContext } from "../jobs/work
 import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../lib/errors.ts";
 import { derivedId } from "../lib/ids.ts";
 import type { ChatCaller } from "../run-models/deps.ts";
-import { errorOf } from "../runs.ts";
 import { type BackgroundResponse, isBackground, type OpenResponse } from "../store/response-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";

@@ -1,5 +1,6 @@
 import type { Agents } from "../agents/agents.ts";
 import type { Composite } from "../composite/composite.ts";
+import type { Spent } from "../definitions/runs.ts";
 import type { PlannedChat } from "../gateway/chat/plan.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import type { ChatDelta } from "../gateway/chat/steps.ts";
@@ -8,7 +9,6 @@ import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { FinishReason } from "../gateway/providers/provider.ts";
 import type { JobEvent, Jobs } from "../jobs/jobs.ts";
 import type { Work } from "../jobs/work.ts";
-import type { Spent } from "../runs.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { Caller } from "../tenancy/roles.ts";

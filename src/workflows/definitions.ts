@@ -5,10 +5,10 @@ import {
   makeDefinitions,
   shortDescription,
   toVersionView,
-} from "../definitions.ts";
+} from "../definitions/definitions.ts";
+import { checkToolSchema } from "../definitions/published-tools.ts";
 import { defined } from "../lib/defined.ts";
 import { invalidRequest } from "../lib/errors.ts";
-import { checkToolSchema } from "../published-tools.ts";
 import type { WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";

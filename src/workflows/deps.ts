@@ -1,3 +1,4 @@
+import type { ToolNames } from "../definitions/tool-names.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Egress } from "../net/egress.ts";
@@ -5,7 +6,6 @@ import type { Logger } from "../observe/logger.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
-import type { ToolNames } from "../tool-names.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Evaluator } from "./evaluator.ts";
 

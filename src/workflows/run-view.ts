@@ -1,5 +1,5 @@
+import { mayHaveEnded, openRunState, sumSpent } from "../definitions/runs.ts";
 import { defined, toView } from "../lib/defined.ts";
-import { mayHaveEnded, openRunState, sumSpent } from "../runs.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobState } from "../store/job-state.ts";

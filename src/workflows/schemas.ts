@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { replacementOf, versionFields } from "../definitions.ts";
+import { replacementOf, versionFields } from "../definitions/definitions.ts";
+import { publishSchema } from "../definitions/published-tools.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";
-import { publishSchema } from "../published-tools.ts";
 import { approvalStates } from "../store/approval-store.ts";
 import { workflowRunEnds } from "../store/workflow-run-store.ts";
 import { stepsSchema, stepTypes } from "./steps.ts";

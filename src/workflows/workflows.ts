@@ -1,8 +1,8 @@
+import { errorOf, makeRunList, newRun, type RunRequest, takeRun } from "../definitions/runs.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
-import { errorOf, makeRunList, newRun, type RunRequest, takeRun } from "../runs.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
 import { makeApprovals } from "./approvals.ts";

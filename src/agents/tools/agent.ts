@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { takeRun } from "../../definitions/runs.ts";
 import { AppError } from "../../lib/errors.ts";
 import { derivedId, idSchema } from "../../lib/ids.ts";
-import { takeRun } from "../../runs.ts";
 import type { AgentRunRecord, RunLimits } from "../../store/agent-run-store.ts";
 import type { AgentRecord } from "../../store/agent-store.ts";
 import { RunStopped } from "../run-state.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { checkToolSchema, paramHeadersOf } from "../../published-tools.ts";
+import { checkToolSchema, paramHeadersOf } from "../../definitions/published-tools.ts";
 import { type Connection, connectTo, type Remote } from "./mcp-client.ts";
 import { callInTask, type RemoteResult, remoteResultSchema, TASK_TIMEOUT_MS } from "./mcp-task.ts";
 import type { ToolSetup } from "./tool.ts";

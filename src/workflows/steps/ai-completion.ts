@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { makeUsageTracker } from "../../definitions/runs.ts";
 import type { ChatOutcome } from "../../gateway/chat/outcome.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
-import { makeUsageTracker } from "../../runs.ts";
 import { commonFields, originOf, type StepResult, stepKind, template, textField } from "./step.ts";
 
 /** Asks a model. An answer that is not whole fails the step, unless it says that it takes that. */

@@ -1,10 +1,10 @@
 import { z } from "zod";
+import { makeUsageTracker } from "../../definitions/runs.ts";
 import { defined } from "../../lib/defined.ts";
 import { invalidRequest } from "../../lib/errors.ts";
 import { idSchema } from "../../lib/ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
 import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
-import { makeUsageTracker } from "../../runs.ts";
 import { fromStoredCaller } from "../../tenancy/roles.ts";
 import { commonFields, originOf, stepKind, template, textField } from "./step.ts";
 

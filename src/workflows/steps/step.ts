@@ -1,6 +1,6 @@
 import { z } from "zod";
+import type { Spent } from "../../definitions/runs.ts";
 import type { AppError } from "../../lib/errors.ts";
-import type { Spent } from "../../runs.ts";
 import type { CallOrigin } from "../../store/completion-store.ts";
 import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
 import type { WorkflowsDeps } from "../deps.ts";

@@ -1,5 +1,5 @@
-import { AppError } from "./lib/errors.ts";
-import type { Store } from "./store/store.ts";
+import { AppError } from "../lib/errors.ts";
+import type { Store } from "../store/store.ts";
 
 /** Tools that one tenant publishes at most: the list of tools shows all of them. */
 export const MAX_PUBLISHED = 100;

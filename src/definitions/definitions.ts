@@ -1,13 +1,13 @@
 import { z } from "zod";
+import type { Gateway } from "../gateway/gateway.ts";
+import { toView } from "../lib/defined.ts";
+import { AppError, invalidRequest, notFound } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
+import type { DefinitionVersionStore } from "../store/definition-version-store.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import type { VersionedDocument } from "../store/records.ts";
+import { type Caller, hasRole, requireUnlimited } from "../tenancy/roles.ts";
 import { changeOf, makeHistory } from "./definition-history.ts";
-import type { Gateway } from "./gateway/gateway.ts";
-import { toView } from "./lib/defined.ts";
-import { AppError, invalidRequest, notFound } from "./lib/errors.ts";
-import { newId } from "./lib/ids.ts";
-import type { DefinitionVersionStore } from "./store/definition-version-store.ts";
-import { mapPage, type Page, type PageQuery } from "./store/page.ts";
-import type { VersionedDocument } from "./store/records.ts";
-import { type Caller, hasRole, requireUnlimited } from "./tenancy/roles.ts";
 import type { ToolNames } from "./tool-names.ts";
 
 /** Most bytes of an agent's or a workflow's definition, as JSON: each run keeps a copy of it. */

@@ -1,7 +1,7 @@
-import { toView } from "./lib/defined.ts";
-import { notFound } from "./lib/errors.ts";
-import type { DefinitionVersion, DefinitionVersionStore, ShownVersion } from "./store/definition-version-store.ts";
-import type { VersionedDocument } from "./store/records.ts";
+import { toView } from "../lib/defined.ts";
+import { notFound } from "../lib/errors.ts";
+import type { DefinitionVersion, DefinitionVersionStore, ShownVersion } from "../store/definition-version-store.ts";
+import type { VersionedDocument } from "../store/records.ts";
 
 type Versioned<C> = C & VersionedDocument;
 

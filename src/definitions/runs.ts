@@ -1,15 +1,15 @@
 import { z } from "zod";
-import type { CallLimit } from "./gateway/money/account.ts";
-import type { Usage } from "./gateway/providers/provider.ts";
-import type { Jobs } from "./jobs/jobs.ts";
-import { AppError, type ErrorView, notFound, toErrorView } from "./lib/errors.ts";
-import { newId } from "./lib/ids.ts";
-import type { JobRecord } from "./store/job-record.ts";
-import { isFinal, type JobState } from "./store/job-state.ts";
-import { mapPage, type Page, type PageQuery } from "./store/page.ts";
-import { bytesOfRun } from "./store/run-use.ts";
-import type { Quotas } from "./tenancy/quotas.ts";
-import { type Caller, ownKeyOf, toStoredCaller } from "./tenancy/roles.ts";
+import type { CallLimit } from "../gateway/money/account.ts";
+import type { Usage } from "../gateway/providers/provider.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import { AppError, type ErrorView, notFound, toErrorView } from "../lib/errors.ts";
+import { newId } from "../lib/ids.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import { isFinal, type JobState } from "../store/job-state.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import { bytesOfRun } from "../store/run-use.ts";
+import type { Quotas } from "../tenancy/quotas.ts";
+import { type Caller, ownKeyOf, toStoredCaller } from "../tenancy/roles.ts";
 
 /** A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. */
 export type RunRequest<B> = { caller: Caller; body: B; isInteractive: boolean; jobId?: string };

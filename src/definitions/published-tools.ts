@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { invalidRequest } from "./lib/errors.ts";
+import { invalidRequest } from "../lib/errors.ts";
 
 /** What the names of the product's own tools begin with. */
 const RESERVED = "svc_";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { beginResponse } from "../../src/gateway/responses/response.ts";
 import { newId } from "../../src/lib/ids.ts";
+import { beginResponse } from "../../src/surfaces/responses/response.ts";
 import { makeClient } from "../support/http-client.ts";
 import { openSlowReader } from "../support/slow-reader.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";

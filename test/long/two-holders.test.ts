@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { responsesBodySchema } from "../../src/gateway/responses/request-schemas.ts";
-import { beginResponse } from "../../src/gateway/responses/response.ts";
 import { makeClaims } from "../../src/jobs/claim.ts";
 import { newId } from "../../src/lib/ids.ts";
-import { openLog } from "../../src/responses/event-log.ts";
 import type { BackgroundResponse } from "../../src/store/response-store.ts";
 import { Overtaken } from "../../src/store/store-errors.ts";
+import { responsesBodySchema } from "../../src/surfaces/responses/request-schemas.ts";
+import { beginResponse } from "../../src/surfaces/responses/response.ts";
+import { openLog } from "../../src/surfaces/responses/stored/event-log.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";

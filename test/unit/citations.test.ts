@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type Citation, makeCitations } from "../../src/gateway/responses/citations.ts";
+import { type Citation, makeCitations } from "../../src/surfaces/responses/citations.ts";
 
 const passages: Citation[] = ["a", "b", "c"].map((name) => {
   return { file_id: `file_${name}`, filename: `${name}.txt`, document_id: `doc_${name}`, chunk_id: name };

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { ContentDelta } from "../../src/gateway/chat/streamed-response.ts";
-import { makeResponseOutput } from "../../src/gateway/responses/output.ts";
-import type { ResponseEvent } from "../../src/gateway/responses/response-schemas.ts";
+import { makeResponseOutput } from "../../src/surfaces/responses/output.ts";
+import type { ResponseEvent } from "../../src/surfaces/responses/response-schemas.ts";
 
 const text = (said: string): ContentDelta => ({ type: "text-delta", text: said });
 const thought = (said: string): ContentDelta => ({ type: "reasoning-delta", text: said });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { ZodError } from "zod";
-import { beginResponse } from "../../src/gateway/responses/response.ts";
-import { readItems, readResponse, toTexts } from "../../src/responses/records.ts";
+import { beginResponse } from "../../src/surfaces/responses/response.ts";
+import { readItems, readResponse, toTexts } from "../../src/surfaces/responses/stored/records.ts";
 
 const message = {
   type: "message" as const,

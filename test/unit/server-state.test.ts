@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { countTokensBodySchema } from "../../src/gateway/messages-api/schemas.ts";
-import { visibleTurns } from "../../src/gateway/messages-api/server-state.ts";
+import { countTokensBodySchema } from "../../src/surfaces/messages/schemas.ts";
+import { visibleTurns } from "../../src/surfaces/messages/server-state.ts";
 
 const said = (text: string) => ({
   role: "assistant",

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { ZodError } from "zod";
-import type { Round } from "../../src/responses/file-search/rounds.ts";
-import { readRounds } from "../../src/responses/file-search/stored-rounds.ts";
+import type { Round } from "../../src/surfaces/responses/file-search/rounds.ts";
+import { readRounds } from "../../src/surfaces/responses/file-search/stored-rounds.ts";
 
 const results = [
   { file_id: "f", filename: "pump.txt", score: 0.5, text: "Oil.", attributes: {}, document_id: "d", chunk_id: "c" },

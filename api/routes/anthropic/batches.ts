@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { MAX_MESSAGE_REQUESTS, messagesEndpoint } from "../../../src/gateway/batches/file/read-lines.ts";
-import { toForwardedHeaders } from "../../../src/gateway/messages-api/forwarded.ts";
-import { messagesBodySchema } from "../../../src/gateway/messages-api/schemas.ts";
 import { invalidRequest } from "../../../src/lib/errors.ts";
 import { idSchema } from "../../../src/lib/ids.ts";
 import { type FileBatchDocument, openFileBatchStates } from "../../../src/store/file-store.ts";
+import { toForwardedHeaders } from "../../../src/surfaces/messages/forwarded.ts";
+import { messagesBodySchema } from "../../../src/surfaces/messages/schemas.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";

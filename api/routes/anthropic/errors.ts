@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { apiErrorSchema } from "../../../src/gateway/messages-api/schemas.ts";
 import { WireRefusal } from "../../../src/gateway/providers/wire-errors.ts";
 import { defined } from "../../../src/lib/defined.ts";
 import type { ErrorView } from "../../../src/lib/errors.ts";
+import { apiErrorSchema } from "../../../src/surfaces/messages/schemas.ts";
 import { toStatus } from "../../middleware/errors.ts";
 import type { RouteDialect, SseMessage } from "../../route.ts";
 

@@ -2,20 +2,20 @@ import { z } from "zod";
 import type { ForwardedChat } from "../../../src/gateway/chat/forward.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { estimatePrompt } from "../../../src/gateway/count-prompt.ts";
-import { toForwarded, toForwardedHeaders } from "../../../src/gateway/messages-api/forwarded.ts";
+import { newId } from "../../../src/lib/ids.ts";
+import { toForwarded, toForwardedHeaders } from "../../../src/surfaces/messages/forwarded.ts";
 import {
   countTokensBodySchema,
   messageEventSchema,
   messageSchema,
   messagesBodySchema,
   tokensCountSchema,
-} from "../../../src/gateway/messages-api/schemas.ts";
-import { refuseServerState } from "../../../src/gateway/messages-api/server-state.ts";
-import { toChat } from "../../../src/gateway/messages-api/to-chat.ts";
-import { toMessageEvents } from "../../../src/gateway/messages-api/to-events.ts";
-import { toMessage } from "../../../src/gateway/messages-api/to-message.ts";
-import { unreadFields } from "../../../src/gateway/messages-api/unread-fields.ts";
-import { newId } from "../../../src/lib/ids.ts";
+} from "../../../src/surfaces/messages/schemas.ts";
+import { refuseServerState } from "../../../src/surfaces/messages/server-state.ts";
+import { toChat } from "../../../src/surfaces/messages/to-chat.ts";
+import { toMessageEvents } from "../../../src/surfaces/messages/to-events.ts";
+import { toMessage } from "../../../src/surfaces/messages/to-message.ts";
+import { unreadFields } from "../../../src/surfaces/messages/unread-fields.ts";
 import { parseBody } from "../../read-input.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
 import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";

@@ -1,16 +1,16 @@
-import { fromOpenAi, secondsNow, toCompletion } from "../../../src/gateway/chat/openai.ts";
 import { toChatResponse, toReasoningDetails, toWireUsage } from "../../../src/gateway/chat/response.ts";
 import { type ChatDelta, type ChatEvent, isSilent, toReasoningText } from "../../../src/gateway/chat/steps.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { toWireLogprobs } from "../../../src/gateway/logprobs.ts";
+import { defined } from "../../../src/lib/defined.ts";
+import { newId } from "../../../src/lib/ids.ts";
+import { fromOpenAi, secondsNow, toCompletion } from "../../../src/surfaces/chat-completions/openai.ts";
 import {
   type OpenAiChunk,
   openAiChatBodySchema,
   openAiCompletionSchema,
   openAiEventSchema,
-} from "../../../src/gateway/openai-schemas.ts";
-import { defined } from "../../../src/lib/defined.ts";
-import { newId } from "../../../src/lib/ids.ts";
+} from "../../../src/surfaces/chat-completions/openai-schemas.ts";
 import { declareRoutes, type SseMessage } from "../../route.ts";
 import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 

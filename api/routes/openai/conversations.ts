@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { inputItemSchema, MAX_ITEMS } from "../../../src/gateway/responses/request-schemas.ts";
 import { withFewFields } from "../../../src/lib/bounded-json.ts";
 import { AppError, renameField } from "../../../src/lib/errors.ts";
 import { idSchema } from "../../../src/lib/ids.ts";
-import { showItem } from "../../../src/responses/conversations.ts";
 import type { ConversationDocument } from "../../../src/store/conversation-store.ts";
+import { inputItemSchema, MAX_ITEMS } from "../../../src/surfaces/responses/request-schemas.ts";
+import { showItem } from "../../../src/surfaces/responses/stored/conversations.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { including, itemPageSchema, itemSchema, itemsQuery, toIncluded, toItemPage } from "./items.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { searchResults } from "../../../src/gateway/responses/file-search.ts";
-import { sealedReasoning } from "../../../src/gateway/responses/request.ts";
-import { type Included, shownItemSchema } from "../../../src/responses/views.ts";
+import { searchResults } from "../../../src/surfaces/responses/file-search.ts";
+import { sealedReasoning } from "../../../src/surfaces/responses/request.ts";
+import { type Included, shownItemSchema } from "../../../src/surfaces/responses/stored/views.ts";
 import type { Caller } from "../../../src/tenancy/roles.ts";
 import { named } from "../../schema-names.ts";
 import { openAiListOf } from "./lists.ts";

@@ -1,6 +1,6 @@
-import type { ResponsesBody } from "../../../src/gateway/responses/request-schemas.ts";
-import { refersToFiles } from "../../../src/responses/input-files.ts";
-import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
+import type { ResponsesBody } from "../../../src/surfaces/responses/request-schemas.ts";
+import { refersToFiles } from "../../../src/surfaces/responses/stored/input-files.ts";
+import { type Conversation, newConversation, refersToStored } from "../../../src/surfaces/responses/stored/recall.ts";
 import type { HandlerInput } from "../../route.ts";
 
 type With<B> = HandlerInput<unknown, unknown, B>;

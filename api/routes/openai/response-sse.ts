@@ -1,4 +1,4 @@
-import type { NumberedEvent } from "../../../src/gateway/responses/stream.ts";
+import type { NumberedEvent } from "../../../src/surfaces/responses/stream.ts";
 import type { SseMessage } from "../../route.ts";
 import { formatSseMessage } from "../../sse.ts";
 

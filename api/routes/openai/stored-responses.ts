@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { searchResults } from "../../../src/gateway/responses/file-search.ts";
-import { sealedReasoning } from "../../../src/gateway/responses/request.ts";
-import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { idSchema } from "../../../src/lib/ids.ts";
-import { withoutResults } from "../../../src/responses/views.ts";
+import { searchResults } from "../../../src/surfaces/responses/file-search.ts";
+import { sealedReasoning } from "../../../src/surfaces/responses/request.ts";
+import { responseEventSchema, responseObjectSchema } from "../../../src/surfaces/responses/response-schemas.ts";
+import { withoutResults } from "../../../src/surfaces/responses/stored/views.ts";
 import { declareRoutes } from "../../route.ts";
 import { includes, including, itemPageSchema, itemsQuery, toItemPage } from "./items.ts";
 import { toSse } from "./response-sse.ts";

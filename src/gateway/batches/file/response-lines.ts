@@ -1,9 +1,9 @@
 import { invalidRequest } from "../../../lib/errors.ts";
+import { fromResponsesBody } from "../../../surfaces/responses/request.ts";
+import type { ResponsesBody } from "../../../surfaces/responses/request-schemas.ts";
+import { beginResponse, toResponse } from "../../../surfaces/responses/response.ts";
+import type { AnsweredResponse } from "../../../surfaces/responses/steps.ts";
 import type { ChatRequest } from "../../chat/request.ts";
-import { fromResponsesBody } from "../../responses/request.ts";
-import type { ResponsesBody } from "../../responses/request-schemas.ts";
-import { beginResponse, toResponse } from "../../responses/response.ts";
-import type { AnsweredResponse } from "../../responses/steps.ts";
 
 /** What a line of responses needs besides its chat: its body, as JSON, with the tools alone of its input. */
 export type ResponseLine = { body: string; ignored: string[] };

@@ -4,7 +4,7 @@ import { expiryAfter, type FileBatchDocument } from "../../../store/file-store.t
 import type { JobRecord } from "../../../store/job-record.ts";
 import type { JobState } from "../../../store/job-state.ts";
 import type { Store } from "../../../store/store.ts";
-import { toCompletion } from "../../chat/openai.ts";
+import { toCompletion } from "../../../surfaces/chat-completions/openai.ts";
 import type { ChatResponse } from "../../schemas.ts";
 import { type FileLine, messagesEndpoint } from "./read-lines.ts";
 

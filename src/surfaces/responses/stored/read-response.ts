@@ -1,0 +1,61 @@
+import { notFound } from "../../../lib/errors.ts";
+import type { ResponseStore, ShownResponse } from "../../../store/response-store.ts";
+import type { ResponseObject } from "../response-schemas.ts";
+import type { InTurn } from "./follow-events.ts";
+import { toInputItemId } from "./item-ids.ts";
+import { readItems, readResponse } from "./records.ts";
+import { type Included, toIncluded, toShownItem } from "./views.ts";
+
+/** How a caller reads much: `reserve` sets memory aside, `inTurn` waits for its turn. */
+export type Reading = { reserve(bytes: number): void; inTurn: InTurn };
+/** Texts of a response above this are read in turn, in bytes. */
+export const LARGE_BYTES = 256 << 10;
+
+/** The reads of stored responses, of which each takes what it shows alone. */
+export function makeReads(responses: Pick<ResponseStore, "shown" | "withoutTexts" | "texts">) {
+  return {
+    /** A stored response; with its reasoning where it is to go back, and with what its searches found. @throws AppError `not_found`. */
+    async get(tenantId: string, id: string, included: Included = nothingMore): Promise<ResponseObject> {
+      return toShown(found(await responses.shown(tenantId, id)), included);
+    },
+    /** The same when it is the caller's turn, with memory for it set aside. @throws AppError also what `reading` throws. */
+    async read(tenantId: string, id: string, { reserve, inTurn, ...included }: Included & Reading) {
+      const { bytes } = found(await responses.withoutTexts(tenantId, id));
+      const size = bytes.response + bytes.output;
+      const read = async () => toShown(found(await responses.shown(tenantId, id)), included);
+      if (size <= LARGE_BYTES) return read();
+      reserve(size);
+      return inTurn(read);
+    },
+    /** The items of the input of a response, in their order. @throws AppError `not_found`. */
+    async inputItems(tenantId: string, id: string, isSealedShown: boolean) {
+      const { input } = found((await responses.texts(tenantId, [id], ["input"])).get(id) ?? null);
+      return readItems(input).map((item, place) =>
+        toShownItem({ id: toInputItemId(id, item, place), item, isSealedShown }),
+      );
+    },
+  };
+}
+
+/** @throws AppError `not_found`. */
+export function found<T>(record: T | null): T {
+  if (record === null) throw notFound("response");
+  return record;
+}
+
+/** What is shown to those who ask for no more. */
+export const nothingMore: Included = { isSealedShown: false, areResultsShown: false };
+
+/** A response as its caller gets it. */
+export function toShown(
+  record: Pick<ShownResponse, "response" | "output"> & { startedAt?: Date },
+  included: Included,
+): ResponseObject {
+  const response = readResponse(record);
+  const { status } = response;
+  return {
+    ...response,
+    status: status === "queued" && record.startedAt !== undefined ? "in_progress" : status,
+    output: response.output.map((item) => toIncluded(item, included)),
+  };
+}

@@ -1,9 +1,9 @@
 import { type Agents, makeAgents } from "./agents/agents.ts";
 import { makeCredentials } from "./agents/credentials.ts";
+import { type Batches, openBatches } from "./batches/open-batches.ts";
 import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config/config.ts";
 import { makeToolNames } from "./definitions/tool-names.ts";
-import { type Batches, openBatches } from "./gateway/batches/open-batches.ts";
 import { type Gateway, openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
 import { makeMemory } from "./isolation/memory.ts";

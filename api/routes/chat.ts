@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Ineligible } from "../../src/gateway/batches/provider/batches.ts";
+import type { Ineligible } from "../../src/batches/provider/batches.ts";
 import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import {
   toChatResponse,

@@ -1,4 +1,4 @@
-import type { Batches } from "../gateway/batches/open-batches.ts";
+import type { Batches } from "../batches/open-batches.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { Rag } from "../rag/rag.ts";

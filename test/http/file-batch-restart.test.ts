@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { itemJobIds } from "../../src/gateway/batches/file/run.ts";
+import { itemJobIds } from "../../src/batches/file/run.ts";
 import { Rescheduled } from "../../src/jobs/reschedule.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";

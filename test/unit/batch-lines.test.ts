@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { checkLines } from "../../src/gateway/batches/file/read-lines.ts";
+import { checkLines } from "../../src/batches/file/read-lines.ts";
 
 const CHUNK_BYTES = 256 << 10;
 const endpoint = "/v1/embeddings";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MAX_MESSAGE_REQUESTS, messagesEndpoint } from "../../../src/gateway/batches/file/read-lines.ts";
+import { MAX_MESSAGE_REQUESTS, messagesEndpoint } from "../../../src/batches/file/read-lines.ts";
 import { invalidRequest } from "../../../src/lib/errors.ts";
 import { idSchema } from "../../../src/lib/ids.ts";
 import { type FileBatchDocument, openFileBatchStates } from "../../../src/store/file-store.ts";

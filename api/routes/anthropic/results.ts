@@ -1,4 +1,4 @@
-import type { MessageResult } from "../../../src/gateway/batches/file/write-answers.ts";
+import type { MessageResult } from "../../../src/batches/file/write-answers.ts";
 import { toAnthropicError } from "./errors.ts";
 
 /** Bytes of a line by which it is known what it is: an id of 64 at most, and the type of the result. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { batchEndpoints } from "../../../src/gateway/batches/file/read-lines.ts";
+import { batchEndpoints } from "../../../src/batches/file/read-lines.ts";
 import { withFewFields } from "../../../src/lib/bounded-json.ts";
 import { withoutNulls } from "../../../src/lib/defined.ts";
 import { idSchema } from "../../../src/lib/ids.ts";

@@ -1,11 +1,11 @@
-import type { Jobs } from "../../../jobs/jobs.ts";
-import type { ErrorView } from "../../../lib/errors.ts";
-import { expiryAfter, type FileBatchDocument } from "../../../store/file-store.ts";
-import type { JobRecord } from "../../../store/job-record.ts";
-import type { JobState } from "../../../store/job-state.ts";
-import type { Store } from "../../../store/store.ts";
-import { toCompletion } from "../../../surfaces/chat-completions/openai.ts";
-import type { ChatResponse } from "../../schemas.ts";
+import type { ChatResponse } from "../../gateway/schemas.ts";
+import type { Jobs } from "../../jobs/jobs.ts";
+import type { ErrorView } from "../../lib/errors.ts";
+import { expiryAfter, type FileBatchDocument } from "../../store/file-store.ts";
+import type { JobRecord } from "../../store/job-record.ts";
+import type { JobState } from "../../store/job-state.ts";
+import type { Store } from "../../store/store.ts";
+import { toCompletion } from "../../surfaces/chat-completions/openai.ts";
 import { type FileLine, messagesEndpoint } from "./read-lines.ts";
 
 type AnswerDeps = { store: Pick<Store, "files" | "sources">; jobs: Pick<Jobs, "find"> };

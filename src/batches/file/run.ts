@@ -1,21 +1,21 @@
-import type { Jobs } from "../../../jobs/jobs.ts";
-import { batchQueue } from "../../../jobs/queues.ts";
-import { Rescheduled } from "../../../jobs/reschedule.ts";
-import { unlessOver, type WorkContext } from "../../../jobs/work.ts";
-import { defined } from "../../../lib/defined.ts";
-import { AppError, isBudgetExhausted, isOfPart, toErrorView } from "../../../lib/errors.ts";
-import { forEachConcurrent } from "../../../lib/for-each-concurrent.ts";
-import { hashDigits } from "../../../lib/ids.ts";
-import { jittered } from "../../../lib/jitter.ts";
+import type { BudgetRejection } from "../../gateway/money/budget.ts";
+import type { Jobs } from "../../jobs/jobs.ts";
+import { batchQueue } from "../../jobs/queues.ts";
+import { Rescheduled } from "../../jobs/reschedule.ts";
+import { unlessOver, type WorkContext } from "../../jobs/work.ts";
+import { defined } from "../../lib/defined.ts";
+import { AppError, isBudgetExhausted, isOfPart, toErrorView } from "../../lib/errors.ts";
+import { forEachConcurrent } from "../../lib/for-each-concurrent.ts";
+import { hashDigits } from "../../lib/ids.ts";
+import { jittered } from "../../lib/jitter.ts";
 import {
   cancellableFileBatchStates,
   type FileBatchDocument,
   type FileBatchFault,
   type FileBatchState,
-} from "../../../store/file-store.ts";
-import { isFinal } from "../../../store/job-state.ts";
-import type { Store } from "../../../store/store.ts";
-import type { BudgetRejection } from "../../money/budget.ts";
+} from "../../store/file-store.ts";
+import { isFinal } from "../../store/job-state.ts";
+import type { Store } from "../../store/store.ts";
 import { beginItem, type ItemDeps } from "./begin-item.ts";
 import { type BatchEndpoint, checkLines, messagesEndpoint, readLines } from "./read-lines.ts";
 import { writeAnswers } from "./write-answers.ts";

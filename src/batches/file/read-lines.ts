@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { AppError } from "../../../lib/errors.ts";
-import { hashDigits } from "../../../lib/ids.ts";
-import { tryParseJson } from "../../../lib/try-parse-json.ts";
-import type { FileBatchFault } from "../../../store/file-store.ts";
-import { openAiChatBodySchema } from "../../../surfaces/chat-completions/openai-schemas.ts";
-import { messagesBodySchema } from "../../../surfaces/messages/schemas.ts";
-import { responsesBodySchema } from "../../../surfaces/responses/request-schemas.ts";
-import { embeddingsBodySchema } from "../../embeddings-schemas.ts";
+import { embeddingsBodySchema } from "../../gateway/embeddings-schemas.ts";
+import { AppError } from "../../lib/errors.ts";
+import { hashDigits } from "../../lib/ids.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
+import type { FileBatchFault } from "../../store/file-store.ts";
+import { openAiChatBodySchema } from "../../surfaces/chat-completions/openai-schemas.ts";
+import { messagesBodySchema } from "../../surfaces/messages/schemas.ts";
+import { responsesBodySchema } from "../../surfaces/responses/request-schemas.ts";
 import { MAX_LINES, splitLines } from "./split-lines.ts";
 
 /** Requests of one file, as at OpenAI, and of one batch of messages. */

@@ -1,4 +1,4 @@
-import { pacedItems } from "../../../lib/in-slices.ts";
+import { pacedItems } from "../../lib/in-slices.ts";
 
 /** Longest line that is read, in bytes: a request stands in one record of the store, which takes none above 16 MB. */
 const MAX_LINE_BYTES = 13 << 20;

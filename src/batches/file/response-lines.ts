@@ -1,9 +1,9 @@
-import { invalidRequest } from "../../../lib/errors.ts";
-import { fromResponsesBody } from "../../../surfaces/responses/request.ts";
-import type { ResponsesBody } from "../../../surfaces/responses/request-schemas.ts";
-import { beginResponse, toResponse } from "../../../surfaces/responses/response.ts";
-import type { AnsweredResponse } from "../../../surfaces/responses/steps.ts";
-import type { ChatRequest } from "../../chat/request.ts";
+import type { ChatRequest } from "../../gateway/chat/request.ts";
+import { invalidRequest } from "../../lib/errors.ts";
+import { fromResponsesBody } from "../../surfaces/responses/request.ts";
+import type { ResponsesBody } from "../../surfaces/responses/request-schemas.ts";
+import { beginResponse, toResponse } from "../../surfaces/responses/response.ts";
+import type { AnsweredResponse } from "../../surfaces/responses/steps.ts";
 
 /** What a line of responses needs besides its chat: its body, as JSON, with the tools alone of its input. */
 export type ResponseLine = { body: string; ignored: string[] };

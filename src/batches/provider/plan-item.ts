@@ -1,12 +1,12 @@
-import { defined } from "../../../lib/defined.ts";
-import { hashDigits } from "../../../lib/ids.ts";
-import type { BatchItemDocument } from "../../../store/batch-store.ts";
-import { toCompletionRequest } from "../../chat/attempt.ts";
-import { type ForwardedChat, planForwarded, toCountedRequest } from "../../chat/forward.ts";
-import type { Plan, PlannedChat } from "../../chat/plan.ts";
-import type { GatewayDeps } from "../../deps.ts";
-import { boundChat, type CostBounds } from "../../money/prices.ts";
-import type { BatchItem, CompletionRequest, Provider, RawRequest } from "../../providers/provider.ts";
+import { toCompletionRequest } from "../../gateway/chat/attempt.ts";
+import { type ForwardedChat, planForwarded, toCountedRequest } from "../../gateway/chat/forward.ts";
+import type { Plan, PlannedChat } from "../../gateway/chat/plan.ts";
+import type { GatewayDeps } from "../../gateway/deps.ts";
+import { boundChat, type CostBounds } from "../../gateway/money/prices.ts";
+import type { BatchItem, CompletionRequest, Provider, RawRequest } from "../../gateway/providers/provider.ts";
+import { defined } from "../../lib/defined.ts";
+import { hashDigits } from "../../lib/ids.ts";
+import type { BatchItemDocument } from "../../store/batch-store.ts";
 
 /** How a chat is to be answered by a batch, and what it may cost at the full price. */
 type PlannedItem = {

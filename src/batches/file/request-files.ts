@@ -1,8 +1,8 @@
-import { AppError, notFound } from "../../../lib/errors.ts";
-import { newId } from "../../../lib/ids.ts";
-import { expiryAfter, type FileDocument } from "../../../store/file-store.ts";
-import type { OpenedSource } from "../../../store/source-store.ts";
-import type { Store } from "../../../store/store.ts";
+import { AppError, notFound } from "../../lib/errors.ts";
+import { newId } from "../../lib/ids.ts";
+import { expiryAfter, type FileDocument } from "../../store/file-store.ts";
+import type { OpenedSource } from "../../store/source-store.ts";
+import type { Store } from "../../store/store.ts";
 
 /** Files of requests, and of answers to them, as OpenAI's clients see them. */
 export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sources">) {

@@ -1,10 +1,10 @@
-import type { Config } from "../../../config/config.ts";
-import type { Jobs } from "../../../jobs/jobs.ts";
-import { newId } from "../../../lib/ids.ts";
-import type { Logger } from "../../../observe/logger.ts";
-import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
-import type { Store } from "../../../store/store.ts";
-import type { GatewayDeps } from "../../deps.ts";
+import type { Config } from "../../config/config.ts";
+import type { GatewayDeps } from "../../gateway/deps.ts";
+import type { Jobs } from "../../jobs/jobs.ts";
+import { newId } from "../../lib/ids.ts";
+import type { Logger } from "../../observe/logger.ts";
+import type { BatchDocument, BatchItemDocument } from "../../store/batch-store.ts";
+import type { Store } from "../../store/store.ts";
 
 /** The sweep closes a batch that another process should have closed this long ago, in ms. */
 const GRACE_MS = 3_000;

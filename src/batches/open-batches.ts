@@ -1,9 +1,9 @@
-import type { Config } from "../../config/config.ts";
-import type { Jobs } from "../../jobs/jobs.ts";
-import type { Logger } from "../../observe/logger.ts";
-import type { Store } from "../../store/store.ts";
-import { findForwarding } from "../chat/forward.ts";
-import type { Gateway } from "../gateway.ts";
+import type { Config } from "../config/config.ts";
+import { findForwarding } from "../gateway/chat/forward.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import type { Logger } from "../observe/logger.ts";
+import type { Store } from "../store/store.ts";
 import { makeFileBatches } from "./file/file-batches.ts";
 import { makeBatches } from "./provider/batches.ts";
 

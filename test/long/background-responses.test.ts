@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import OpenAI from "openai";
 import type { Response, ResponseStreamEvent } from "openai/resources/responses/responses";
-import { seededRandom } from "../../scripts/bench/measure.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -9,6 +8,7 @@ import { type HostProcess, startProcess } from "../support/processes.ts";
 import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { startToolServer, type ToolServer } from "../support/tool-server.ts";
+import { seededRandom } from "../trials/bench/measure.ts";
 
 const tenantCount = 5;
 const responseCount = 200;

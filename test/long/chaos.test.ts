@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { faultKinds } from "../../scripts/chaos/schedule.ts";
 import { skipTest } from "../support/skip-test.ts";
+import { faultKinds } from "../trials/chaos/schedule.ts";
 
-const script = fileURLToPath(new URL("../../scripts/chaos.ts", import.meta.url));
+const script = fileURLToPath(new URL("../trials/chaos.ts", import.meta.url));
 /** Twelve seconds with ten faults, one of each kind. */
 const args = ["--minutes", "0.2", "--every", "1", "--tenants", "2", "--seed", "3", "--json"];
 

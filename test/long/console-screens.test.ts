@@ -3,12 +3,12 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Page } from "playwright-core";
-import { findBarriers, openBrowser, openWindow, type Window } from "../../scripts/console-check/browser.ts";
 import { type Disposables, withDisposables } from "../../src/lib/disposables.ts";
 import { makeClient } from "../support/http-client.ts";
 import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
+import { findBarriers, openBrowser, openWindow, type Window } from "../trials/console-check/browser.ts";
 
 const PASSWORD = "operator-token-of-the-tests";
 /** Markup, an attribute's end, a template, text that runs backwards, and a word that has no place to break. */

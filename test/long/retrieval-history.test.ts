@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { seededRandom } from "../../scripts/bench/measure.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform } from "../support/start-platform.ts";
+import { seededRandom } from "../trials/bench/measure.ts";
 
 const writes = 500;
 const queries = 200;

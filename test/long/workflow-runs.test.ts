@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import { seededRandom } from "../../scripts/bench/measure.ts";
 import { isStoreUnavailable } from "../../src/store/store-errors.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
@@ -13,6 +12,7 @@ import {
   stepsOf,
   type WorkflowHarness,
 } from "../support/workflow-harness.ts";
+import { seededRandom } from "../trials/bench/measure.ts";
 
 const runCount = 300;
 /** Chooses the workers that are killed. */

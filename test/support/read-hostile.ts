@@ -1,8 +1,8 @@
 import { extname } from "node:path";
 import pino from "pino";
-import { watchMemory } from "../../scripts/siege/watch-memory.ts";
 import { makeMemory } from "../../src/isolation/memory.ts";
 import { makeParsePool } from "../../src/rag/parse-in-child.ts";
+import { watchMemory } from "../trials/siege/watch-memory.ts";
 import { hostileDocuments } from "./hostile-documents.ts";
 import { readToEnd } from "./read-to-end.ts";
 

@@ -1,0 +1,53 @@
+import { type ApprovalRecord, approvalCollection } from "../../../src/store/approval-store.ts";
+import { type WorkflowStepRecord, workflowStepCollection } from "../../../src/store/workflow-run-store.ts";
+import type { JobOf } from "./check-jobs.ts";
+import { about, type Check, type Evidence, total } from "./evidence.ts";
+
+/** Results that a whole run of the workflow has. */
+const STEPS_A_RUN = 3;
+
+/** What runs did in the world outside: each order was placed for a run, under one idempotency key, which is the run's own. */
+export function checkEffects({ load, external }: Evidence, jobOf: JobOf): Check {
+  const breaches: string[] = [];
+  const orders = new Map(external.orders);
+  for (const accepted of load.accepted.filter(({ work }) => work === "agent" || work === "workflow")) {
+    const job = jobOf(accepted);
+    const keys = [...(orders.get(accepted.ticket)?.keys() ?? [])];
+    orders.delete(accepted.ticket);
+    const isOnce = keys.length === 1 || (keys.length === 0 && job?.status !== "completed");
+    const isOwn = keys.every((key) => key.startsWith(job?.subject.runId ?? "no run"));
+    if (!isOnce || !isOwn) breaches.push(`${about(accepted)} has the effects ${keys.join(", ") || "none"}`);
+  }
+  for (const ticket of orders.keys()) breaches.push(`order ${ticket} was made for nobody`);
+  const deliveries = [...external.orders.values()].reduce((sum, keys) => sum + total(keys), 0);
+  return {
+    promise: "each effect outside happens once, by its idempotency key",
+    found: `${external.orders.size} orders, delivered ${deliveries} times`,
+    breaches,
+  };
+}
+
+/** A completed run of a workflow has the result of each of its steps, and went on because somebody had agreed. */
+export async function checkWorkflows({ db, load }: Evidence, jobOf: JobOf): Promise<Check> {
+  const steps = await db.collection<WorkflowStepRecord>(workflowStepCollection.name).find().toArray();
+  const approvals = await db.collection<ApprovalRecord>(approvalCollection.name).find().toArray();
+  const stepsOf = Map.groupBy(steps, ({ runId }) => runId);
+  const approvalsOf = Map.groupBy(approvals, ({ runId }) => runId);
+  const breaches: string[] = [];
+  const runs = load.accepted.filter(({ work }) => work === "workflow");
+  for (const accepted of runs) {
+    const job = jobOf(accepted);
+    if (job?.status !== "completed") continue;
+    const runId = job.subject.runId ?? "";
+    const there = stepsOf.get(runId)?.length ?? 0;
+    if (there !== STEPS_A_RUN) breaches.push(`${about(accepted)} has the results of ${there} steps for ${STEPS_A_RUN}`);
+    const states = approvalsOf.get(runId)?.map(({ status }) => status) ?? [];
+    if (states.join() !== "approved")
+      breaches.push(`${about(accepted)} went on though ${states.join() || "nobody was asked"}`);
+  }
+  return {
+    promise: "each step of a workflow is recorded once, and nothing goes on without a decision",
+    found: `${runs.length} runs, ${steps.length} steps, ${approvals.length} approvals`,
+    breaches,
+  };
+}

@@ -1,0 +1,170 @@
+import type { FakeProvider } from "../../support/fake-provider/server.ts";
+import { statusOfMe } from "./api-client.ts";
+import type { Window } from "./browser.ts";
+
+/** What a person does in the console, in order; each step throws when the page does not show what it must. */
+
+/** The model of the check's own provider, whose answers it holds back until the page has shown what came before. */
+export const MODEL = "desk/large";
+const usage = { prompt_tokens: 1_200, completion_tokens: 300 };
+
+const documents = ["pump", "valve", "engine"].map((name) => ({
+  name: `${name}.md`,
+  text: `# The ${name}\n\nThe ${name} is bled before the season. Its pressure is 4 bar at 20 degrees.\n`,
+}));
+
+export async function signIn({ page }: Window, key: string): Promise<void> {
+  await page.goto("/");
+  await page.getByLabel("Your API key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Home" }).waitFor();
+}
+
+export async function signInAsOperator({ page }: Window, password: string): Promise<void> {
+  await page.goto("/console/operator");
+  await page.getByLabel("The operator's password").fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Queues" }).waitFor();
+}
+
+/** Drops three files on the page, and sees them indexed without loading it again. */
+export async function dropDocuments({ page }: Window): Promise<void> {
+  await page.goto("/console/documents");
+  const dropped = await page.evaluateHandle(`(() => {
+    const dropped = new DataTransfer();
+    for (const { name, text } of ${JSON.stringify(documents)}) dropped.items.add(new File([text], name, { type: "text/markdown" }));
+    return dropped;
+  })()`);
+  await page.locator(".drop").dispatchEvent("drop", { dataTransfer: dropped });
+  for (const title of ["The pump", "The valve", "The engine"]) {
+    const row = page.locator("tbody tr", { has: page.getByRole("link", { name: title }) });
+    await row.locator(".badge", { hasText: "indexed" }).waitFor();
+  }
+  await page.getByLabel("Question").fill("When is the valve bled?");
+  await page.getByRole("button", { name: "Find" }).last().click();
+  await page.locator(".passages li").first().waitFor();
+}
+
+/** Gives a document the text of another file: it keeps its page, where the new text shows by itself. */
+export async function replaceDocument({ page }: Window): Promise<void> {
+  await page.goto("/console/documents");
+  await page.getByRole("link", { name: "The pump" }).click();
+  await page.locator("tbody .thought", { hasText: "4 bar" }).waitFor();
+  const address = page.url();
+  const text = "# The pump\n\nThe pump is bled before the season. Its pressure is 6 bar at 20 degrees.\n";
+  const file = { name: "pump-2.md", mimeType: "text/markdown", buffer: Buffer.from(text) };
+  await page.getByLabel("Replace by a file").setInputFiles(file);
+  await page.locator("tbody .thought", { hasText: "6 bar" }).waitFor();
+  await page.locator(".facts dd", { hasText: file.name }).waitFor();
+  if (page.url() !== address) throw new Error(`The document is now at ${page.url()}`);
+}
+
+/** Asks for an answer from passages, and sees its beginning while the rest is held back. */
+export async function askInPlayground({ page }: Window, provider: FakeProvider): Promise<void> {
+  const rest = Promise.withResolvers<void>();
+  const pieces = ["The pump is bled ", "**before the season** [1]."];
+  provider.next({ pieces, usage, hold: { afterPieces: 1, until: rest.promise } });
+  await page.goto("/console/playground");
+  await page.getByLabel("Model").selectOption(MODEL);
+  await page.getByRole("textbox", { name: "Prompt", exact: true }).fill("When is the pump bled?");
+  await page.getByLabel("Answer from passages").check();
+  await page.getByRole("button", { name: "Ask" }).click();
+  await page.locator(".markdown", { hasText: /^The pump is bled\s*$/ }).waitFor();
+  await page.locator(".passages li").first().waitFor();
+  rest.resolve();
+  await page.locator(".markdown strong", { hasText: "before the season" }).waitFor();
+  await page.getByText("Tokens in, out").waitFor();
+  await page.locator(".facts dd", { hasText: "$" }).waitFor();
+  await page.getByText("What preprocessing did").click();
+  await page.getByText("As curl").click();
+  await page.locator("pre", { hasText: "curl -s" }).waitFor();
+}
+
+/** Makes an agent, and watches its run: a step is on the page while the next one is held back. */
+export async function runAgent({ page }: Window, provider: FakeProvider): Promise<void> {
+  const [choice, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const call = { id: "call_1", name: "rag_query", arguments: JSON.stringify({ query: "When is the engine bled?" }) };
+  provider.next(
+    { toolCalls: [call], usage, until: choice.promise },
+    { pieces: ["Before the season."], usage, until: answer.promise },
+  );
+  await page.goto("/console/agents");
+  const definition = page.getByLabel("Definition");
+  await definition.fill((await definition.inputValue()).replace('"auto"', `"${MODEL}"`));
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { name: "Maintenance desk" }).waitFor();
+  await page.getByLabel("Question").fill("When is the engine bled?");
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await hasStatus(page, "running");
+  choice.resolve();
+  await page.locator(".timeline li", { hasText: "rag_query" }).waitFor();
+  await hasStatus(page, "running");
+  answer.resolve();
+  await hasStatus(page, "completed");
+  await page.locator(".markdown", { hasText: "Before the season." }).waitFor();
+  await page.locator(".badge", { hasText: "intact" }).waitFor();
+}
+
+/** Runs a workflow in one window, and decides on its card in another; the first one shows it by itself. */
+export async function approveWorkflow(worker: Window, approver: Window): Promise<void> {
+  await worker.page.goto("/console/workflows");
+  await worker.page.getByRole("button", { name: "Create" }).click();
+  await startComplaint(worker);
+  await approver.page.goto("/approvals");
+  await approver.page.getByRole("link", { name: "Complaint: approve" }).click();
+  await approver.page.getByRole("button", { name: "Approve" }).click();
+  await approver.page.locator("h1 .badge", { hasText: "approved" }).waitFor();
+  await hasStatus(worker.page, "completed");
+  await worker.page.goto("/console/workflows");
+  await worker.page.getByRole("link", { name: "Complaint" }).click();
+  await startComplaint(worker); // which stays undecided
+}
+
+async function startComplaint({ page }: Window): Promise<void> {
+  await page.getByRole("heading", { name: "Complaint" }).waitFor();
+  await page.getByLabel("complaint").fill("The pump is louder than the old one.");
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByRole("link", { name: "the decision of an admin" }).waitFor();
+}
+
+/** The spend of all that, by model and by key, and the calls behind it. */
+export async function seeSpend({ page }: Window): Promise<void> {
+  await page.goto("/");
+  const row = page.getByRole("region", { name: "Spend by model" }).locator("tr", { hasText: MODEL });
+  await row.locator("td", { hasText: /^\$0\.0/ }).waitFor();
+  await row.getByRole("link").click();
+  await page.getByRole("heading", { name: "Calls" }).waitFor();
+  await page.locator("tbody a").first().click();
+  await page.getByText("Answered by").waitFor();
+  await page.goBack();
+  await page.getByRole("heading", { name: "Calls" }).waitFor();
+  await page.goto("/console/keys");
+  await page
+    .locator("tr", { hasText: "yours" })
+    .locator("td", { hasText: /^\$0\.0/ })
+    .waitFor();
+}
+
+export async function makeAndRevokeKey({ page }: Window, url: string): Promise<void> {
+  await page.goto("/console/keys");
+  await page.getByLabel("Name", { exact: true }).fill("laptop");
+  await page.getByRole("button", { name: "Make a key" }).click();
+  const key = await page.locator("pre", { hasText: "sk_" }).textContent();
+  const headers = { authorization: `Bearer ${key}` };
+  const statusOf = () => statusOfMe(url, headers);
+  if ((await statusOf()) !== 200) throw new Error("The new key opens nothing");
+  await page.getByRole("row", { name: "laptop" }).getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("row", { name: "laptop" }).waitFor({ state: "detached" });
+  if ((await statusOf()) !== 401) throw new Error("The revoked key still opens something");
+}
+
+/** Signs out; the cookie that the browser had opens nothing any more. */
+export async function signOut({ page, context }: Window, url: string): Promise<void> {
+  const cookies = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Your API key").waitFor();
+  const status = await statusOfMe(url, { cookie: cookies });
+  if (status !== 401) throw new Error(`After sign-out the session answers ${status}`);
+}
+
+const hasStatus = (page: Window["page"], status: string) => page.locator("h1 .badge", { hasText: status }).waitFor();

@@ -1,7 +1,7 @@
 /** Import directions; `test/architecture` runs the same rules. Each comment names what to import instead. */
-const areas = "agents|composite|gateway|mcp-tools|rag|responses|tenancy|workflows";
+const areas = "agents|batches|composite|definitions|gateway|mcp-tools|rag|surfaces|tenancy|workflows";
 /** Files of the gateway's folders that other areas call, besides its top level. */
-const gatewayDoors = "chat/(request|response)|money/budget|responses/[a-z-]+";
+const gatewayDoors = "chat/(request|response)|money/budget";
 
 export default {
   forbidden: [
@@ -17,7 +17,14 @@ export default {
       comment: "Declare what is stored in src/store, its states too, and import it from there.",
       severity: "error",
       from: { path: "^src/store/" },
-      to: { path: "^src/[^/]+/", pathNot: "^src/store/" },
+      to: { path: "^src/[^/]+/", pathNot: "^src/(store|lib|observe|config)/" },
+    },
+    {
+      name: "lib-is-below-all",
+      comment: "What knows the product belongs into a room of it.",
+      severity: "error",
+      from: { path: "^src/lib/" },
+      to: { path: "^src/", pathNot: "^src/lib/" },
     },
     {
       name: "src-knows-no-host",
@@ -86,18 +93,27 @@ export default {
       name: "traces-in-their-place",
       comment: "Use src/observe/tracing.ts.",
       severity: "error",
-      from: { path: "^(src|api|workers)/", pathNot: "^src/(start-)?tracing\\.ts$" },
+      from: { path: "^(src|api|workers)/", pathNot: "^src/observe/(start-)?tracing\\.ts$" },
       to: { path: "node_modules/@opentelemetry/" },
     },
     {
       name: "areas-keep-their-inner-folders",
       comment: "Import a top-level file of the other area, or a door of the gateway that is named above.",
       severity: "error",
-      from: { path: `^src/(${areas})/` },
+      from: { path: `^src/(${areas})/`, pathNot: "^src/(surfaces|batches)/" },
       to: {
         path: `^src/(${areas})/[^/]+/`,
-        pathNot: ["^src/$1/", `^src/gateway/(${gatewayDoors})\\.ts$`],
+        pathNot: ["^src/$1/", `^src/gateway/(${gatewayDoors})\\.ts$`, "^src/(surfaces|batches)/[^/]+/[^/]+\\.ts$"],
         dependencyTypesNot: ["type-only"],
+      },
+    },
+    {
+      name: "gateway-asks-models",
+      comment: "The gateway asks models, and nothing else. Import it from the room that needs it.",
+      severity: "error",
+      from: { path: "^src/gateway/" },
+      to: {
+        path: "^src/(agents|batches|composite|definitions|mcp-tools|rag|run-models|surfaces|vector-stores|workflows)/",
       },
     },
     {
@@ -105,7 +121,7 @@ export default {
       comment: "Take the part of Config that you need as an argument; its type is free to import.",
       severity: "error",
       from: { path: "^(src|api|workers)/", pathNot: "^(src/run-process\\.ts|api/server\\.ts|workers/main\\.ts)$" },
-      to: { path: "^src/config\\.ts$", dependencyTypesNot: ["type-only"] },
+      to: { path: "^src/config/config\\.ts$", dependencyTypesNot: ["type-only"] },
     },
     {
       name: "embedded-behind-the-platform",

@@ -70,12 +70,9 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
     const toolNames = makeToolNames({ store });
-    const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas });
-    disposables.add(() => tenants.customProviders.close());
-    const gateway = await openGateway({ ...base, ...tenants, config: config.gateway, metrics: metrics.calls });
-    disposables.add(() => gateway.close());
-    const batches = openBatches({ ...base, gateway, config: config.gateway.batch });
-    disposables.add(() => batches.close());
+    const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables });
+    const models = { ...base, ...tenants, config: config.gateway, metrics: metrics.calls };
+    const { gateway, batches } = await openModels(models, disposables);
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger, memory });
     disposables.add(() => rag.close());
     const composite = makeComposite({ store, jobs, gateway, quotas });
@@ -126,6 +123,18 @@ export function openPlatform(config: Config, options: PlatformOptions) {
 const worksOf = ({ chats, files }: Batches, ...areas: { work: Work }[]): Work[] =>
   [...areas, chats, files].map(({ work }) => work);
 
+/** What asks models: at once, and by batches. */
+async function openModels(
+  deps: Parameters<typeof openGateway>[0] & Omit<Parameters<typeof openBatches>[0], "gateway" | "config">,
+  disposables: Disposables,
+) {
+  const gateway = await openGateway(deps);
+  disposables.add(() => gateway.close());
+  const batches = openBatches({ ...deps, gateway, config: deps.config.batch });
+  disposables.add(() => batches.close());
+  return { gateway, batches };
+}
+
 /** What answers chats, keeps responses and makes them in the background, and the stores that those search. */
 function makeAnswers(
   deps: Omit<Parameters<typeof makeChat>[0], "works" | "waitMs" | "gateway"> & {
@@ -164,19 +173,22 @@ function makeTenantProviders(deps: {
   store: Store;
   dataKeys: DataKeys;
   quotas: Quotas;
+  disposables: Disposables;
   logger: Logger;
 }) {
-  const { store, dataKeys, quotas, logger } = deps;
+  const { store, dataKeys, quotas, disposables, logger } = deps;
   const { gateway, fetch, retention } = deps.config;
   const limits = { quotas, timeouts: gateway.timeouts, allowOrigins: fetch.allowOrigins };
+  const customProviders = makeCustomProviders({ store: store.customProviders, dataKeys, ...limits, logger });
+  disposables.add(() => customProviders.close());
   return {
+    customProviders,
     keys: makeProviderKeys({ store: store.providerKeys, dataKeys, platform: gateway, logger }),
     fallbacks: makeFallbacks(store.tenants),
     callTexts: makeCallTexts(store.tenants, {
       isKeptByDefault: gateway.storeContent,
       logDays: retention.callLogDays,
     }),
-    customProviders: makeCustomProviders({ store: store.customProviders, dataKeys, ...limits, logger }),
   };
 }
 

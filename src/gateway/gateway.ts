@@ -1,5 +1,4 @@
 import type { Config } from "../config/config.ts";
-import type { Jobs } from "../jobs/jobs.ts";
 import { notFound } from "../lib/errors.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { CallMetrics } from "../observe/metrics/call-metrics.ts";
@@ -35,16 +34,12 @@ export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 type GatewayInput = {
   config: Config["gateway"];
-  store: Pick<
-    Store,
-    "completions" | "usage" | "budgets" | "tenants" | "batches" | "files" | "sources" | "jobs" | "checkWrites"
-  >;
+  store: Pick<Store, "completions" | "usage" | "budgets" | "tenants" | "checkWrites">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
   callTexts: Pick<CallTexts, "areKept" | "hideOld">;
   customProviders: GatewayDeps["customProviders"];
   redis: Pick<RedisConnections, "producer" | "prefix">;
-  jobs: Jobs;
   schemaChecks: SchemaChecks;
   logger: Logger;
   metrics: CallMetrics;

@@ -1,16 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import { performance } from "node:perf_hooks";
 import { DelayedError, UnrecoverableError, Worker } from "bullmq";
 import { makePace } from "../src/isolation/pace.ts";
+import { BEAT_EVERY_MS, type WorkerView } from "../src/jobs/heartbeats.ts";
 import { skipVersionCheck } from "../src/jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition } from "../src/jobs/queues.ts";
 import type { Work } from "../src/jobs/work.ts";
+import { keepDoing } from "../src/lib/keep-doing.ts";
+import { version } from "../src/lib/version.ts";
 import type { Platform } from "../src/platform.ts";
-import { adaptConcurrency } from "./adapt-concurrency.ts";
 import type { ShellDeps } from "./hold-lease.ts";
 import { keepReconciled } from "./maintenance.ts";
 import { makeRelief, type Process } from "./relief.ts";
-import { reportWorker } from "./report-worker.ts";
 import type { LoneJob, LoneReport, RunAlone } from "./run-alone.ts";
 import { makeProcessor } from "./run-job.ts";
 
@@ -166,4 +168,70 @@ function chooseQueues(works: readonly Work[], names: readonly string[] | undefin
     if (!work) throw new TypeError(`No work has jobs on the queue ${name}`);
     return work.queue;
   });
+}
+
+/** Shares of the time that the event loop is busy: above the first there is too much at once, below the second room for more. */
+const BUSY = 0.75;
+const ROOMY = 0.45;
+/** How often that is looked at, in ms. */
+const LOOK_EVERY_MS = 500;
+
+/** How many jobs to run at once, after a while in which the event loop was busy for this share of the time. Pure. */
+export function nextConcurrency(now: { concurrency: number; most: number; busy: number }): number {
+  if (now.busy > BUSY) return Math.max(1, now.concurrency - 1);
+  if (now.busy < ROOMY) return Math.min(now.most, now.concurrency + 1);
+  return now.concurrency;
+}
+
+/** Runs fewer jobs at once while the event loop is busy: those that compute would only slow each other down. */
+function adaptConcurrency(worker: Pick<Worker, "concurrency">): { stop(): void } {
+  const most = worker.concurrency;
+  let last = performance.eventLoopUtilization();
+  const timer = setInterval(() => {
+    const current = performance.eventLoopUtilization();
+    const busy = performance.eventLoopUtilization(current, last).utilization;
+    last = current;
+    worker.concurrency = nextConcurrency({ concurrency: worker.concurrency, most, busy });
+  }, LOOK_EVERY_MS);
+  return { stop: () => clearInterval(timer) };
+}
+
+/**
+ * Reports a worker to the operator until the result is called, and says in the log which queues somebody has paused. A report
+ * that fails is left out.
+ */
+export function reportWorker(
+  { jobs, queues, logger }: Pick<Platform, "jobs" | "queues" | "logger">,
+  { workerId, read }: { workerId: string; read: () => Pick<WorkerView, "runningJobs" | "queues"> },
+) {
+  const startedAt = new Date().toISOString();
+  const fixed = { workerId, host: hostname(), pid: process.pid, version, node: process.version, startedAt };
+  const watchPauses = makePauseWatch({ queues, logger });
+  const beat = async () => {
+    await jobs.heartbeats.beat({ ...fixed, seenAt: new Date().toISOString(), ...read() });
+    await watchPauses();
+  };
+  const onError = (error: unknown) => logger.debug({ err: error }, "the worker could not report itself");
+  const first = beat().catch(onError);
+  const beating = keepDoing(beat, { everyMs: BEAT_EVERY_MS, onError });
+  return async (): Promise<void> => {
+    await Promise.all([first, beating.stop()]);
+    await jobs.heartbeats.stop(workerId).catch(onError);
+  };
+}
+
+/** Logs a change of the queues that are paused: a queue is paused for all workers and tenants, and stays so. */
+function makePauseWatch({ queues, logger }: Pick<Platform, "queues" | "logger">) {
+  let known = "";
+  return async (): Promise<void> => {
+    const states = await Promise.all(
+      queues.instances().map(async (queue) => ({ name: queue.name, isPaused: await queue.isPaused() })),
+    );
+    const paused = states.filter(({ isPaused }) => isPaused).map(({ name }) => name);
+    const now = paused.join(", ");
+    if (now === known) return;
+    known = now;
+    if (paused.length > 0) logger.warn({ queues: paused }, "somebody has paused queues: nobody takes their jobs");
+    else logger.info("no queue is paused any more");
+  };
 }

@@ -1,9 +1,9 @@
+import type { IncomingMessage } from "node:http";
 import busboy from "busboy";
 import { z } from "zod";
 import { AppError, invalidRequest } from "../../src/lib/errors.ts";
 import type { ApiContext } from "../context.ts";
 import { continueIfExpected, rejectEncodedBody, tooLarge } from "./body.ts";
-import { watchFileType } from "./file-type.ts";
 
 /** A file of a `multipart/form-data` body, held in memory. `mediaType` is what the client claims, with its parameters. */
 export type UploadedFile = { filename: string; mediaType: string; bytes: Buffer };
@@ -131,4 +131,31 @@ function openParser(ctx: ApiContext, limitBytes: number): busboy.Busboy {
 
 function malformed(cause: unknown): AppError {
   return new AppError("invalid_request", "The multipart body could not be read.", { param: "body", cause });
+}
+
+/** Longest header of a part that the parser takes, in bytes. */
+const HEADER_BYTES = 16_384;
+
+/**
+ * Watches the body of a form for the header of its file, of which the parser names the media type alone: its charset is a
+ * parameter. To be called before the body is piped; the function that it returns, once the file begins.
+ */
+function watchFileType(request: IncomingMessage): () => string | undefined {
+  const boundary = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(request.headers["content-type"] ?? "");
+  const delimiter = `--${boundary?.[1] ?? boundary?.[2]}\r\n`;
+  let recent = Buffer.alloc(0);
+  const keep = (chunk: Buffer) => {
+    recent = Buffer.concat([recent.subarray(-HEADER_BYTES), chunk]);
+  };
+  request.on("data", keep);
+  return () => {
+    request.off("data", keep);
+    const headers = recent
+      .toString("latin1")
+      .split(delimiter)
+      .map((part) => part.split("\r\n\r\n", 1)[0] ?? "");
+    recent = Buffer.alloc(0);
+    const header = headers.find((one) => /^content-disposition:.*\bfilename/im.test(one));
+    return /^content-type:[ \t]*([^\r\n]+)/im.exec(header ?? "")?.[1]?.trim();
+  };
 }

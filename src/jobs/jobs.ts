@@ -1,20 +1,19 @@
 import type { Config } from "../config/config.ts";
+import { makePresence } from "../isolation/presence.ts";
+import { makeShares } from "../isolation/shares.ts";
 import { shareReads } from "../lib/share-reads.ts";
 import type { Logger } from "../observe/logger.ts";
-import type { JobMetrics } from "../observe/metrics/job-metrics.ts";
+import type { JobMetrics, TryOutcome } from "../observe/metrics/job-metrics.ts";
 import { inSpan } from "../observe/tracing.ts";
 import type { JobRecord } from "../store/job-record.ts";
-import type { JobStore } from "../store/job-store.ts";
+import type { HeldJob, JobStore } from "../store/job-store.ts";
 import type { RedisConnections } from "../store/redis/redis.ts";
-import { makeBacklog } from "./backlog.ts";
 import { cancelJob } from "./cancel.ts";
-import { makeClaims } from "./claim.ts";
+import { type Claims, type Lease, makeClaims } from "./claim.ts";
 import { makeExternalJobs } from "./external-jobs.ts";
 import { type FollowOptions, followJob, readJob, type WaitOptions, waitForJob, watchJob } from "./follow.ts";
 import { makeFollowTenant } from "./follow-tenant.ts";
 import { makeHeartbeats } from "./heartbeats.ts";
-import { makeJobTurns } from "./job-turns.ts";
-import { measureClaims } from "./measure-claims.ts";
 import { makeNotifications } from "./notify.ts";
 import type { QueueClient } from "./queue-client.ts";
 import { measureQueues } from "./queue-lag.ts";
@@ -102,5 +101,102 @@ export function makeJobs(deps: {
     claims,
     notifications,
     close: rejections.close,
+  };
+}
+
+/** How long a count of the store is good for, in ms; in between, own submissions are added to it. */
+const REFRESH_MS = 1_000;
+/** Counting stops here: beyond it one tenant's jobs are all equally late. */
+const MAX_COUNTED = 2_000;
+/** Tenants that are remembered at once. */
+const MAX_TENANTS = 10_000;
+
+type Estimate = { count: number; refreshAt: number };
+
+/** How many jobs of a tenant wait on a queue, about: counted in the background once a second, own submissions added. */
+function makeBacklog(store: Pick<JobStore, "countQueued">, onError: (error: unknown) => void) {
+  const estimates = new Map<string, Estimate>();
+  const refresh = async (tenantId: string, queue: string, estimate: Estimate) => {
+    try {
+      estimate.count = await store.countQueued(tenantId, queue, MAX_COUNTED);
+    } catch (error) {
+      onError(error); // the old estimate serves; a wrong priority is no wrong job
+    }
+  };
+  /** Jobs of the tenant that wait before the one that is submitted now. */
+  return function countBefore(tenantId: string, queue: string): number {
+    const key = `${queue}\n${tenantId}`;
+    if (estimates.size > MAX_TENANTS) estimates.clear();
+    const estimate = estimates.get(key) ?? { count: 0, refreshAt: 0 };
+    estimates.set(key, estimate);
+    const now = performance.now();
+    if (now >= estimate.refreshAt) {
+      estimate.refreshAt = now + REFRESH_MS;
+      void refresh(tenantId, queue, estimate);
+    }
+    estimate.count += 1;
+    return estimate.count - 1;
+  };
+}
+
+/** Calls of one tenant at a time, while other tenants work here too. */
+const AT_ONCE = 2;
+/** Longest wait for a turn, in ms; then a call runs without one, as while the store is unavailable. */
+const MAX_WAIT_MS = 2_000;
+
+/**
+ * Makes turns for the calls that accept or cancel jobs. While several tenants do so in this process, one tenant's calls have
+ * their turns two at a time: each is several writes, and those of a burst would all stand before the writes of others. A tenant
+ * that is alone does not wait.
+ */
+export function makeJobTurns({ maxWaitMs = MAX_WAIT_MS } = {}) {
+  const presence = makePresence();
+  const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: AT_ONCE });
+  const enter = (tenantId: string) => turns.enter(tenantId, AbortSignal.timeout(maxWaitMs)).catch(() => undefined); // it waited long enough
+  /** Runs one call's work in its tenant's turn. @throws what `work` throws. */
+  return async function inTurn<T>(tenantId: string, work: () => Promise<T>): Promise<T> {
+    presence.begins(tenantId);
+    const leave = presence.hasOthers(tenantId) ? await enter(tenantId) : undefined;
+    try {
+      return await work();
+    } finally {
+      leave?.();
+    }
+  };
+}
+
+/** Counts how long jobs wait and run and what becomes of them, where it is decided: at the changes of their records. */
+function measureClaims(claims: Claims, metrics: JobMetrics): Claims {
+  const begun = new WeakMap<Lease, { queue: string; at: number }>();
+  const ending =
+    <A extends unknown[]>(outcome: TryOutcome, change: (lease: Lease, ...args: A) => Promise<HeldJob | null>) =>
+    async (lease: Lease, ...args: A) => {
+      const record = await change(lease, ...args);
+      const start = begun.get(lease);
+      begun.delete(lease);
+      if (start) {
+        const seconds = (performance.now() - start.at) / 1_000;
+        metrics.ended({ queue: start.queue, outcome: record === null ? "lost" : outcome, seconds });
+      }
+      return record;
+    };
+  return {
+    ...claims,
+    async claim(jobId, workerId) {
+      const claimed = await claims.claim(jobId, workerId);
+      if (claimed === null) return null;
+      const { record, lease } = claimed;
+      begun.set(lease, { queue: record.queue, at: performance.now() });
+      const isFirst = record.startedAt?.getTime() === record.updatedAt.getTime();
+      if (isFirst) metrics.began(record.queue, (record.updatedAt.getTime() - record.createdAt.getTime()) / 1_000);
+      return claimed;
+    },
+    complete: ending("completed", claims.complete),
+    fail: ending("failed", claims.fail),
+    cancelled: ending("cancelled", claims.cancelled),
+    retry: ending("retried", claims.retry),
+    reschedule: ending("rescheduled", claims.reschedule),
+    suspend: ending("rescheduled", claims.suspend),
+    release: ending("released", claims.release),
   };
 }

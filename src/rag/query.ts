@@ -1,5 +1,6 @@
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { makeShares } from "../isolation/shares.ts";
+import { functionWords } from "../lib/common-words.ts";
 import { defined } from "../lib/defined.ts";
 import { inSpan, type SpanStart } from "../observe/tracing.ts";
 import { placeOf } from "../store/chunk.ts";
@@ -10,8 +11,8 @@ import { makeEmbedQuery } from "./embed-query.ts";
 import { expandHits } from "./expand-hits.ts";
 import { makeFindHits } from "./find-hits.ts";
 import { foldText } from "./fold-text.ts";
+import { identifierKeys } from "./identifiers.ts";
 import { joinChunks, mergeHits, type Passage } from "./merge-hits.ts";
-import { lexicalQuery } from "./query-words.ts";
 import { RERANKED, rerankHits } from "./rerank.ts";
 import type { QueryInput, QueryOutcome, QueryResult } from "./schemas.ts";
 
@@ -87,4 +88,29 @@ function toResult({ hit, chunks }: Passage, header: DocumentHeader | undefined):
     index: hit.n,
     ...placeOf(hit),
   };
+}
+
+/** English words with `n't`, and what else it writes after an apostrophe: alone, an `s` is in every text that has code. */
+const contraction = /(?<!\p{L})\p{L}+n['’]t(?!\p{L})|(?<=\p{L})['’](?:s|d|m|ll|re|ve)(?!\p{L})/gu;
+const MAX_TERMS = 64; // words of a query; each costs the index a look-up
+
+/**
+ * Returns the words of a query for a lexical search: without function words (unless there are no others), without
+ * repetitions, with its identifiers as chunks have them, at most 64. The index stems them. A query without words is returned as
+ * it is.
+ */
+export function lexicalQuery(given: string): string {
+  const query = foldText(given);
+  const words = [
+    ...new Set(
+      query
+        .toLowerCase()
+        .replace(contraction, "")
+        .match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [],
+    ),
+  ];
+  const significant = words.filter((word) => !functionWords.has(word));
+  const chosen = significant.length > 0 ? significant : words;
+  const keys = identifierKeys(query, { isQuery: true });
+  return [...new Set([...keys, ...chosen])].slice(0, MAX_TERMS).join(" ") || query;
 }

@@ -3,20 +3,21 @@ import type { ChatRequest } from "../gateway/chat/request.ts";
 import { type AnsweredChat, type ChatDelta, type ChatEvent, toReasoningText } from "../gateway/chat/steps.ts";
 import type { StreamEnd } from "../gateway/chat/stream.ts";
 import { estimatePrompt } from "../gateway/count-prompt.ts";
+import { settingFields } from "../gateway/providers/model.ts";
 import { AGENT, isRunModel } from "../gateway/run-model-names.ts";
 import { toJobError } from "../jobs/job-outcome.ts";
 import type { JobEvent } from "../jobs/jobs.ts";
 import { cancelWork } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
-import { AppError, isCancel } from "../lib/errors.ts";
+import { AppError, invalidRequest, isCancel } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { toStoreError } from "../store/store-errors.ts";
 import { prepareAgentRun } from "./agent-run.ts";
 import { prepareCompositeRun, screenComposite } from "./composite-run.ts";
+import { toConversation } from "./conversation.ts";
 import type { ChatCaller, PlannedAnswer, PlannedRun, PreparedRun, RunAnswer, RunModelsDeps } from "./deps.ts";
 import { findRunModel, listRunModels } from "./list.ts";
 import { isRegulatedModel } from "./names.ts";
-import { ignoredByRun, requireStrict } from "./settings.ts";
 
 /** Most characters of steps that one answer shows; all of them are in the trail of the run. */
 const MAX_SHOWN = 1_000_000;
@@ -201,4 +202,37 @@ function toEnd({ id, finishReason, spent }: RunAnswer, model: string, totalMs: n
     cached: false,
     timingsMs: { total: totalMs, provider: totalMs },
   };
+}
+
+/** Most names that a response lists of what is left out. */
+const MAX_IGNORED = 20;
+
+/** Settings of a chat that a run has of its own, and their names in a request. */
+const settings = {
+  ...settingFields,
+  temperature: "temperature",
+  topP: "top_p",
+  maxTokens: "max_tokens",
+  tools: "tools",
+  toolChoice: "tool_choice",
+  responseFormat: "response_format",
+  stop: "stop",
+  effort: "reasoning_effort",
+  reasoningSummary: "reasoning.summary",
+} as const satisfies Partial<Record<keyof ChatRequest, string>>;
+const names = Object.entries(settings) as [keyof typeof settings, string][]; // the literal has no other keys
+
+/** What of a chat its run does not use: an agent and a pattern have settings and tools of their own. */
+function ignoredByRun(request: ChatRequest): string[] {
+  const ignored = names.flatMap(([setting, name]) => (request[setting] === undefined ? [] : [name]));
+  const { compress, cache, cacheTtlSeconds } = request.options ?? {};
+  if (compress || cache || cacheTtlSeconds !== undefined) ignored.push("x-svc-options");
+  return [...ignored, ...toConversation(request).ignored].slice(0, MAX_IGNORED);
+}
+
+/** @throws AppError `invalid_request` where a caller wants no setting to be left out. */
+function requireStrict(request: ChatRequest): void {
+  if (request.options?.strict !== true) return;
+  const [first] = ignoredByRun(request);
+  if (first !== undefined) throw invalidRequest(first, `${request.model.slice(0, 100)} takes no ${first}.`);
 }

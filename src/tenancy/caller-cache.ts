@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { defined } from "../lib/defined.ts";
 import { AppError } from "../lib/errors.ts";
@@ -5,7 +6,6 @@ import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { KeyDocument } from "../store/key-store.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
 import { hashApiKey } from "./api-keys.ts";
-import { gatherReads } from "./gather-reads.ts";
 import { makePlaces } from "./limits.ts";
 import type { Caller } from "./roles.ts";
 
@@ -96,4 +96,29 @@ export function makeCallerCache<K extends KeyDocument>({
 function tooManyNewKeys(): AppError {
   const message = "Too many keys that are new here are being checked, of your address or of all; try again.";
   return new AppError("rate_limited", message, { retryable: true, retryAfterMs: RETRY_AFTER_MS });
+}
+
+/**
+ * Makes many reads of one kind few: one runs at a time, at least `gapMs` after the one before it began, and reads all keys
+ * that were asked for since. A read that none precedes begins at once. The result is undefined for a key that is not found.
+ */
+function gatherReads<V>(readAll: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>, gapMs: number) {
+  let keys = new Set<string>();
+  let next: Promise<ReadonlyMap<string, V>> | undefined;
+  let isFree: Promise<unknown> = Promise.resolve();
+
+  const readNext = async () => {
+    await isFree;
+    const gathered = [...keys];
+    keys = new Set();
+    next = undefined;
+    const reading = readAll(gathered);
+    isFree = Promise.allSettled([reading, delay(gapMs, undefined, { ref: false })]);
+    return reading;
+  };
+  return async (key: string): Promise<V | undefined> => {
+    keys.add(key);
+    next ??= readNext();
+    return (await next).get(key);
+  };
 }

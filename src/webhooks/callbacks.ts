@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { toAcceptedView } from "../jobs/job-outcome.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { type Work, workOf } from "../jobs/work.ts";
@@ -10,7 +11,6 @@ import type { CallbackRecord, CallbackStore } from "../store/callback-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import { type Caller, rootOf } from "../tenancy/roles.ts";
-import { makePauses, type Pauses } from "./pauses.ts";
 import type { Webhooks } from "./webhooks.ts";
 
 /** Callbacks that one read of a sweep finds, how many of them it looks at in parallel, and reads of one sweep. */
@@ -185,3 +185,30 @@ async function attempt(
 
 /** Whom a pause is for: the origin, as one owner knows it, so that nobody pauses the messages of another. */
 const receiverOf = ({ owner, tenantId, url }: CallbackRecord) => `${owner ?? tenantId}\n${new URL(url).origin}`;
+
+/** Messages in a row that got no answer until their receiver is left alone, and for how long, in ms: twice as long each time. */
+const FAILURES_TO_PAUSE = 5;
+const FIRST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 600_000;
+const MAX_RECEIVERS = 10_000;
+
+type Pauses = ReturnType<typeof makePauses>;
+
+/** Which receivers are left alone for a while, since nothing there answers. After a pause one failure is enough for the next. */
+export function makePauses(now: () => number = Date.now) {
+  const receivers = new LRUCache<string, { failures: number; until: number }>({ max: MAX_RECEIVERS });
+  return {
+    /** When a receiver may be called again, in ms since the epoch; undefined: now. */
+    until(receiver: string): number | undefined {
+      const until = receivers.get(receiver)?.until ?? 0;
+      return until > now() ? until : undefined;
+    },
+    failed(receiver: string): void {
+      const failures = (receivers.get(receiver)?.failures ?? 0) + 1;
+      const pauses = failures - FAILURES_TO_PAUSE;
+      const pauseMs = pauses < 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** pauses, MAX_PAUSE_MS);
+      receivers.set(receiver, { failures, until: pauseMs === 0 ? 0 : now() + jittered(pauseMs) });
+    },
+    succeeded: (receiver: string) => void receivers.delete(receiver),
+  };
+}

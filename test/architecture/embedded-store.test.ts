@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { joinStages } from "../../src/embedded/mongo/aggregate/joins.ts";
 import { accumulators, stages } from "../../src/embedded/mongo/aggregate/pipeline.ts";
-import { commands } from "../../src/embedded/mongo/commands/commands.ts";
 import { filterOperators, logicalOperators } from "../../src/embedded/mongo/query/filter.ts";
 import { projectionOperators } from "../../src/embedded/mongo/query/projection.ts";
 import { searchClauses, searchOperators, searchStages } from "../../src/embedded/mongo/search/search-stages.ts";
 import { pushClauses, updateOperators, updatePositions } from "../../src/embedded/mongo/update/update.ts";
+import { commands } from "../../src/embedded/mongo/wire/dispatch.ts";
 import { sourceFiles } from "./source-files.ts";
 
 /** Commands that the store does not ask for by name, and why they are there all the same. */

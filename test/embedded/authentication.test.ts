@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import { Binary, type Document, MongoClient, MongoServerError } from "mongodb";
-import { commands } from "../../src/embedded/mongo/commands/commands.ts";
 import { startMongoServer } from "../../src/embedded/mongo/server.ts";
+import { commands } from "../../src/embedded/mongo/wire/dispatch.ts";
 import { inFolder, quiet } from "./support.ts";
 
 const password = "the password of this test";

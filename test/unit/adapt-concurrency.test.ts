@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { nextConcurrency } from "../../workers/adapt-concurrency.ts";
+import { nextConcurrency } from "../../workers/start-workers.ts";
 
 describe("how many computing jobs a worker runs at once", () => {
   const then = (busy: number, concurrency: number) => nextConcurrency({ concurrency, most: 4, busy });

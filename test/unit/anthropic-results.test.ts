@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { toAnthropicResults } from "../../api/routes/anthropic/results.ts";
+import { toAnthropicResults } from "../../api/routes/anthropic/batches.ts";
 
 const message = (id: string, text: string) =>
   JSON.stringify({

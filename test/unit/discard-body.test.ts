@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { makeDiscard } from "../../api/middleware/discard-body.ts";
+import { makeDiscard } from "../../api/middleware/errors.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const CHUNK_BYTES = 64 << 10;

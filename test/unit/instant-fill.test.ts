@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { makeMemory } from "../../src/isolation/memory.ts";
-import { makeEvaluator } from "../../src/workflows/evaluator.ts";
-import { isInstant } from "../../src/workflows/instant-fill.ts";
+import { isInstant, makeEvaluator } from "../../src/workflows/evaluator.ts";
 import type { StepField } from "../../src/workflows/step-texts.ts";
 import { makeParsedTexts } from "../../src/workflows/templates.ts";
 

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect } from "chai";
-import { makeJobTurns } from "../../src/jobs/job-turns.ts";
+import { makeJobTurns } from "../../src/jobs/jobs.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 /** Works that end when the test ends them, in the order of their begin. */

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import { boundPromptTokens, estimateMessageTokens } from "../../src/gateway/count-tokens.ts";
-import { pictureTokens } from "../../src/gateway/media-tokens.ts";
+import { pictureTokens, readPictureSize } from "../../src/gateway/media-tokens.ts";
 import type { ContentPart, Message } from "../../src/gateway/messages.ts";
-import { readPictureSize } from "../../src/gateway/picture-size.ts";
 import { anthropicModels } from "../../src/gateway/providers/anthropic/models.ts";
 import { openAiModels } from "../../src/gateway/providers/openai/models.ts";
 import { linkedPdf, linkedPicture, pictureOf } from "../support/media.ts";

@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { findCandidates } from "../../src/rag/candidates.ts";
+import { findCandidates, rankByWords } from "../../src/rag/candidates.ts";
 import { fuseRanks } from "../../src/rag/fuse-ranks.ts";
-import { rankByWords } from "../../src/rag/rank-by-words.ts";
 import { mixSearches, rankHits } from "../../src/rag/rank-hits.ts";
 import { measureNearness } from "../../src/rag/word-nearness.ts";
 

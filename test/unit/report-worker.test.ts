@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import pino from "pino";
 import type { Platform } from "../../src/platform.ts";
-import { reportWorker } from "../../workers/report-worker.ts";
+import { reportWorker } from "../../workers/start-workers.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 describe("a worker's reports", () => {

@@ -2,12 +2,12 @@ import { z } from "zod";
 import { embeddingsBodySchema } from "../../gateway/embeddings-schemas.ts";
 import { AppError } from "../../lib/errors.ts";
 import { hashDigits } from "../../lib/ids.ts";
+import { pacedItems } from "../../lib/in-slices.ts";
 import { tryParseJson } from "../../lib/try-parse-json.ts";
 import type { FileBatchFault } from "../../store/file-store.ts";
 import { openAiChatBodySchema } from "../../surfaces/chat-completions/openai-schemas.ts";
 import { messagesBodySchema } from "../../surfaces/messages/schemas.ts";
 import { responsesBodySchema } from "../../surfaces/responses/request-schemas.ts";
-import { MAX_LINES, splitLines } from "./split-lines.ts";
 
 /** Requests of one file, as at OpenAI, and of one batch of messages. */
 export const MAX_FILE_LINES = 50_000;
@@ -124,4 +124,44 @@ export function readBody<E extends BatchEndpoint>(endpoint: E, body: unknown): z
   if (parsed.success) return parsed.data as z.output<(typeof bodyOf)[E]>; // the endpoint's own schema
   const [issue] = parsed.error.issues;
   throw new AppError("invalid_request", `${issue?.path.join(".") || "body"}: ${issue?.message}`);
+}
+
+/** Longest line that is read, in bytes: a request stands in one record of the store, which takes none above 16 MB. */
+const MAX_LINE_BYTES = 13 << 20;
+const NEWLINE = 0x0a;
+/** Most lines of a text that are read, empty ones included: twice the requests of a file. */
+const MAX_LINES = 100_000;
+
+/**
+ * The lines of a text in UTF-8, one after the other, and one more than `MAX_LINES` at most; undefined in the place of one that
+ * is too long. Others have their turn between them.
+ */
+const splitLines = (chunks: AsyncIterable<Uint8Array>) => pacedItems(cutLines(chunks));
+
+async function* cutLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string | undefined> {
+  let lines = 0;
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  const add = (part: Uint8Array) => {
+    size += part.length;
+    if (size > MAX_LINE_BYTES) parts = [];
+    else parts.push(part);
+  };
+  const take = () => {
+    const line = size > MAX_LINE_BYTES ? undefined : Buffer.concat(parts).toString("utf8");
+    [parts, size] = [[], 0];
+    return line;
+  };
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+      add(chunk.subarray(from, end));
+      from = end + 1;
+      lines += 1;
+      yield take();
+      if (lines > MAX_LINES) return;
+    }
+    add(chunk.subarray(from));
+  }
+  if (size > 0) yield take();
 }

@@ -1,12 +1,16 @@
 import { createHash } from "node:crypto";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
+import { estimateUsage } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
+import { type AssistantPart, markReasoning } from "../messages.ts";
 import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
 import { isComplete } from "../providers/finish-reasons.ts";
-import { toCompletionRequest, toRoutingView } from "./attempt.ts";
-import { complete } from "./complete.ts";
+import type { CompletionResult } from "../providers/provider.ts";
+import { type Share, withFallbacks } from "../resilience/retry.ts";
+import { attempt, toCompletionRequest, toRoutingView } from "./attempt.ts";
 import { makeCompressor, withReport } from "./compress.ts";
+import { withoutFence } from "./json-fence.ts";
 import type { CachedResponse, ChatOutcome } from "./outcome.ts";
 import { ignoredAt, type Plan, type PlannedChat, planChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
@@ -22,7 +26,7 @@ const DEFAULT_TTL_SECONDS = 300;
 export type Answerer = {
   /** Throws as `planChat`. */
   plan(caller: GatewayCaller, request: ChatRequest): Promise<PlannedChat>;
-  /** Throws as `complete` of `complete.ts`. */
+  /** Throws as `complete` does. */
   answer(chat: PlannedChat): Promise<ChatOutcome>;
   /** Batches of deltas, then one `end`; an empty batch says that the model is called and has not answered yet. */
   stream(chat: PlannedChat): AsyncIterable<StreamEvent[]>;
@@ -160,3 +164,32 @@ async function firstOf<T>(items: AsyncIterable<T>): Promise<T> {
   for await (const item of items) return item;
   throw new TypeError("a call ended without an outcome");
 }
+
+/**
+ * Answers a planned chat: asks the provider with retries, then the plan's fallbacks, and settles a record of each
+ * model that was asked, also when it fails.
+ * @throws AppError `provider_key_refused`, `provider_failed`, `provider_rate_limited`, `provider_timeout`, `client_closed`,
+ * `response_format_mismatch`; what checks of schemas throw.
+ */
+function complete(deps: GatewayDeps, chat: PlannedChat): Promise<ChatOutcome> {
+  return withFallbacks(deps, chat.plan, (share) => completeAt(deps, chat, share));
+}
+
+async function completeAt(deps: GatewayDeps, chat: PlannedChat, share: Share): Promise<ChatOutcome> {
+  const { provider } = share.target;
+  const { result, model, request, settle } = await attempt(deps, chat, share, {
+    isStreamed: false,
+    describe: (answer: CompletionResult) => answer,
+    ask: (readable, context) => provider.complete(readable, context),
+  });
+  const { toolCalls, finishReason, providerFinishReason, reasoning, usage, logprobs } = result;
+  const clean = request.responseFormat === undefined ? (text: string) => text : withoutFence;
+  const text = clean(result.text);
+  const parts = result.parts && markReasoning(result.parts, model.provider).map((part) => mapText(part, clean));
+  const estimate = () => estimateUsage({ messages: request.messages, model }, text, toolCalls);
+  const settled = await settle({ usage, estimate, finishReason, text });
+  return { text, toolCalls, ...settled, ...defined({ reasoning, parts, providerFinishReason, logprobs }) };
+}
+
+const mapText = (part: AssistantPart, map: (text: string) => string): AssistantPart =>
+  part.type === "text" ? { ...part, text: map(part.text) } : part;

@@ -1,7 +1,8 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
+import type { Inspection } from "../health.ts";
 import { makeCallMetrics } from "./call-metrics.ts";
-import { makeFleetMetrics } from "./fleet-metrics.ts";
 import { makeHttpMetrics } from "./http-metrics.ts";
+import { instrumentsOf } from "./instruments.ts";
 import { makeJobMetrics } from "./job-metrics.ts";
 
 /**
@@ -19,5 +20,49 @@ export function makeMetrics() {
     watchProcess: (): void => collectDefaultMetrics({ register: registry }),
     /** The metrics in Prometheus' text format 0.0.4. */
     render: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  };
+}
+
+/** Figures of the whole service, which every process reports alike: aggregate them by `max`, not by `sum`. */
+function makeFleetMetrics(registry: Registry) {
+  const { gauge } = instrumentsOf(registry);
+  const up = gauge("switchyard_part_up", {
+    help: "Whether a part of the service responds, as in /readyz: 1 or 0",
+    labels: ["part"],
+  });
+  const jobs = gauge("switchyard_queue_jobs", {
+    help: "Jobs of a queue in Redis by state",
+    labels: ["queue", "state"],
+  });
+  const oldest = gauge("switchyard_queue_oldest_waiting_seconds", {
+    help: "Age of the oldest job that could run and that no worker has claimed; 0 when none waits",
+    labels: ["queue"],
+  });
+  const workers = gauge("switchyard_queue_workers", {
+    help: "Worker processes that take jobs of a queue",
+    labels: ["queue"],
+  });
+  const places = gauge("switchyard_queue_places_per_worker", {
+    help: "Jobs of a queue that one of its workers runs at once, on the average; 0 without a worker",
+    labels: ["queue"],
+  });
+  const paused = gauge("switchyard_queue_paused", {
+    help: "Whether somebody has paused a queue, so that no worker takes its jobs: 1 or 0",
+    labels: ["queue"],
+  });
+  return {
+    set({ readiness, queues }: Inspection): void {
+      // Old figures would look like new ones: a part that does not respond has none.
+      for (const each of [up, jobs, oldest, workers, places, paused]) each.reset();
+      for (const [part, { status }] of Object.entries(readiness.parts)) up.set({ part }, status === "up" ? 1 : 0);
+      for (const lag of queues) {
+        const { queue } = lag;
+        for (const state of ["waiting", "active", "delayed", "failed"] as const) jobs.set({ queue, state }, lag[state]);
+        oldest.set({ queue }, lag.oldestWaitingMs / 1_000);
+        workers.set({ queue }, lag.workers);
+        places.set({ queue }, lag.placesPerWorker);
+        paused.set({ queue }, lag.isPaused ? 1 : 0);
+      }
+    },
   };
 }

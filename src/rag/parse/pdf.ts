@@ -4,7 +4,6 @@ import { collectFonts } from "./pdf-fonts.ts";
 import type { Line } from "./pdf-line.ts";
 import { makePageReader, type PageRead } from "./pdf-page.ts";
 import { sectionsOf } from "./pdf-sections.ts";
-import { isNoTitle } from "./pdf-title.ts";
 import { type Missing, missingParts, toWarnings } from "./pdf-warnings.ts";
 import { firstLineOf, type ParsedDocument, unreadable } from "./section.ts";
 
@@ -96,4 +95,17 @@ async function pdfTitle(pdf: PdfDocument): Promise<string | undefined> {
   const { info } = await pdf.getMetadata();
   const title = "Title" in info && typeof info.Title === "string" ? info.Title.trim() : "";
   return title === "" || isNoTitle(title) ? undefined : title;
+}
+
+const fileEnding =
+  /\.(?:dvi|tex|ps|eps|pdf|indd|indb|idml|qxd|qxp|fm|pmd|p65|pub|ai|cdr|svg|vsdx?|dwg|docx?|docm|dotx?|rtf|odt|ott|wpd|pages|xlsx?|ods|pptx?|ppsx?|odp|key|html?|txt|md|rst|tmp)$/i;
+const program = /^(?:microsoft (?:word|excel|powerpoint|publisher|visio)|adobe \w+|quarkxpress|coreldraw|print) - /i;
+const nothing =
+  /^(?:untitled|unbenannt|ohne titel|sans titre|(?:new )?document|dokument|diapositive|slide|folie|title|titel|powerpoint[ -]pr\S+|no title|none|null)(?:[ _-]?\d+)?$/i;
+
+/** Whether what a PDF's metadata name as its title is none: the name of a file, or what a program writes by itself. */
+function isNoTitle(title: string): boolean {
+  return (
+    fileEnding.test(title) || program.test(title) || nothing.test(title) || /^(?:[a-z]:\\|file:|\/)\S+/i.test(title)
+  );
 }

@@ -3,6 +3,7 @@ import { AppError, invalidRequest, notFound } from "../../../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../../../lib/stale-while-revalidate.ts";
 import { assertFetchable } from "../../../net/egress.ts";
 import {
+  type CustomModelRecord,
   type CustomProviderDocument,
   type CustomProviderStore,
   customProviderId,
@@ -14,12 +15,11 @@ import { open, seal } from "../../../tenancy/envelope.ts";
 import type { ProviderKey } from "../../../tenancy/provider-keys.ts";
 import type { Quotas } from "../../../tenancy/quotas.ts";
 import type { CataloguedModel } from "../../catalogue.ts";
-import { chats } from "../model.ts";
+import { chats, type ProviderModel } from "../model.ts";
 import { isCustom } from "../registry.ts";
-import { wires } from "../wires.ts";
+import { type WireName, wires } from "../wires.ts";
 import { type ConnectionsDeps, makeConnections } from "./connections.ts";
 import { type CustomProviderBody, isCustomName } from "./schemas.ts";
-import { toCustomModels } from "./to-models.ts";
 
 /** Tenants whose models are in memory, those used last. */
 const MAX_TENANTS = 1_000;
@@ -148,4 +148,40 @@ function checkSettings(
 
 function toProviderView({ name, baseUrl, wire, models, preview, createdAt, updatedAt }: CustomProviderDocument) {
   return { name, baseUrl, wire, models, keyPreview: preview, createdAt, updatedAt };
+}
+
+/** The models of a custom provider in the catalogue's form; `reach` is absent where its key cannot be read. */
+function toCustomModels(record: CustomProviderDocument, reach: CataloguedModel["reach"]): CataloguedModel[] {
+  return record.models.map((model) => toCustomModel(record, model, reach));
+}
+
+function toCustomModel(
+  { name: provider, wire, updatedAt }: CustomProviderDocument,
+  model: CustomModelRecord,
+  reach: CataloguedModel["reach"],
+): CataloguedModel {
+  const { id, type, contextWindow } = model;
+  const common = wires[wire as WireName].models; // as the schema let it in, here and below
+  const hasChats = chats(model);
+  const price = {
+    input: model.inputUsdPerMTok,
+    output: model.outputUsdPerMTok,
+    cached: model.cachedInputUsdPerMTok,
+    cacheWrite: model.cacheWriteUsdPerMTok,
+  };
+  return defined({
+    id: `${provider}/${id}`,
+    wireId: id,
+    provider,
+    name: model.name ?? id,
+    type,
+    contextWindow,
+    maxOutput: hasChats ? (model.maxOutput ?? contextWindow) : 0,
+    price: defined(price),
+    ...(hasChats ? common : { features: [], settings: [] }),
+    ...(defined({ features: model.supportedFeatures, efforts: model.reasoningEfforts }) as Partial<ProviderModel>),
+    priceSource: "set by your tenant",
+    priceDate: updatedAt.toISOString().slice(0, 10),
+    reach,
+  });
 }

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
-import { type Message, type ToolCall, textOf } from "../../messages.ts";
+import { sizeOfPicture } from "../../media-tokens.ts";
+import { type Content, type ImagePart, type Message, type ToolCall, textOf } from "../../messages.ts";
 import type { CompletionRequest, CompletionResult, StreamPart, ToolDefinition } from "../provider.ts";
 import { minimalValue } from "./offline-json.ts";
-import { isHead, marksOf } from "./offline-marks.ts";
-import { describePictures } from "./offline-pictures.ts";
 import { contentWords, cutText, rankSentences, toSentences } from "./offline-rank.ts";
 
 /** Name of the built-in chat model, in `/ai/models` and in every answer's `model`. */
@@ -178,3 +177,45 @@ function toRecord(value: unknown): Record<string, unknown> {
 const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
 const toTokens = (text: string) => Math.ceil(text.length / CHARACTERS_A_TOKEN);
+
+/** The head of a passage that is to be cited by its mark: `【3】 pump.txt`. */
+const head = /^【\d+】.*$/m;
+const passage = /^(【\d+】).*\n([\s\S]*?)(?=^【\d+】|(?![\s\S]))/gm;
+
+/** Whether a sentence is the head of a passage, and says nothing. */
+const isHead = (sentence: string): boolean => head.test(sentence);
+
+/** The marks of the passages that sentences stand in. */
+function marksOf(texts: readonly string[]): Map<string, string> {
+  const marks = new Map<string, string>();
+  for (const text of texts) {
+    if (!head.test(text)) continue;
+    for (const [, mark = "", content = ""] of text.matchAll(passage))
+      for (const sentence of toSentences(content)) if (!marks.has(sentence)) marks.set(sentence, mark);
+  }
+  return marks;
+}
+
+/** Pictures that an answer describes one by one. */
+const MAX_DESCRIBED = 10;
+
+/** What can be said of pictures without seeing them, as sentences; empty where there are none. */
+function describePictures(contents: readonly Content[]): string {
+  const pictures = contents.flatMap((content) =>
+    typeof content === "string" ? [] : content.filter((part) => part.type === "image"),
+  );
+  const [only] = pictures;
+  if (!only) return "";
+  const closing = "I am an offline model and do not see what is in pictures.";
+  if (pictures.length === 1) return `The picture is ${describe(only)}. ${closing}`;
+  const described = pictures.slice(0, MAX_DESCRIBED).map((one, place) => `Picture ${place + 1} is ${describe(one)}.`);
+  return [`There are ${pictures.length} pictures.`, ...described, closing].join(" ");
+}
+
+function describe({ url }: ImagePart): string {
+  const format = /^data:image\/(\w{1,10});/.exec(url)?.[1];
+  if (format === undefined) return `behind a link to ${URL.parse(url)?.host ?? "a page"}, which I do not open`;
+  const size = sizeOfPicture(url);
+  const name = `a ${format === "webp" ? "WebP" : format.toUpperCase()}`;
+  return size ? `${name} of ${size.width} by ${size.height} pixels` : `${name} of a size that it does not report`;
+}

@@ -15,7 +15,7 @@ import { respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
 import { rejectForeignHost } from "./middleware/own-host.ts";
 import { admit } from "./middleware/rate-limit.ts";
-import type { TakeTurn } from "./middleware/turns.ts";
+import type { TakeTurn } from "./middleware/throttle-unauthenticated.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";
 import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Config } from "../src/config/config.ts";
 import { defined } from "../src/lib/defined.ts";
 import { AppError } from "../src/lib/errors.ts";
-import { toPlainWords, toSentence } from "../src/lib/plain-words.ts";
+import { toPlainWords, toSentence } from "../src/lib/issue-messages.ts";
 import type { ApiContext } from "./context.ts";
 import { hasBody, type JsonLimit, mediaType, readJsonBody } from "./middleware/body.ts";
 import type { BodyBudget } from "./middleware/body-budget.ts";

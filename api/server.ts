@@ -14,7 +14,7 @@ import { allRoutes } from "./all-routes.ts";
 import type { RequestState } from "./context.ts";
 import { respondToErrors } from "./middleware/errors.ts";
 import { requestScope } from "./middleware/request-id.ts";
-import { makeTurns } from "./middleware/turns.ts";
+import { makeTurns } from "./middleware/throttle-unauthenticated.ts";
 import { mountRoutes } from "./mount.ts";
 import { serveOperatorPages } from "./operator-pages.ts";
 import type { AnyRoute } from "./route.ts";

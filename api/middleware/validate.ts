@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import { AppError } from "../../src/lib/errors.ts";
+import { toPlainWords, toSentence, toUnknownWords } from "../../src/lib/issue-messages.ts";
 import { readingOf } from "../../src/lib/limiting.ts";
 import { isSameName } from "../../src/lib/near-names.ts";
-import { toPlainWords, toSentence, toUnknownWords } from "../../src/lib/plain-words.ts";
 import { defOf, findUnknown, opennessOf } from "./unknown-fields.ts";
 
 /** Most problems that one response lists. */

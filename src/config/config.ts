@@ -6,8 +6,8 @@ import { isAddressOrRange } from "../net/client-address.ts";
 import { languageFile } from "../rag/parse/ocr-languages.ts";
 import { readRedisUrl, redisUrlForm } from "../store/redis/redis-url.ts";
 import { parseMasterKeys } from "../tenancy/master-keys.ts";
-import { keptSettings, toQuotas, toRetention } from "./kept-settings.ts";
 import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
+import { keptSettings, toQuotas, toRetention } from "./quota-settings.ts";
 import { withSecretFiles } from "./secret-files.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
 

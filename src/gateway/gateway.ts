@@ -9,7 +9,7 @@ import type { CallTexts } from "../tenancy/call-texts.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import { type CataloguedModel, findModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
-import { type Answerer, makeAnswerer } from "./chat/cache.ts";
+import { type Answerer, makeAnswerer } from "./chat/answer.ts";
 import { makeForwardedChats } from "./chat/forward.ts";
 import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";

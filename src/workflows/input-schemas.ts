@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { invalidRequest } from "../lib/errors.ts";
-import { toPlainWords, toSentence } from "../lib/plain-words.ts";
+import { toPlainWords, toSentence } from "../lib/issue-messages.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { makeCatalogue } from "../../src/gateway/catalogue.ts";
-import { makeAnswerer } from "../../src/gateway/chat/cache.ts";
+import { makeAnswerer } from "../../src/gateway/chat/answer.ts";
 import { planChat } from "../../src/gateway/chat/plan.ts";
 import type { GatewayDeps } from "../../src/gateway/deps.ts";
 import type { Provider } from "../../src/gateway/providers/provider.ts";

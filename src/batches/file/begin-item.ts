@@ -1,5 +1,5 @@
 import type { CataloguedModel } from "../../gateway/catalogue.ts";
-import type { Answerer } from "../../gateway/chat/cache.ts";
+import type { Answerer } from "../../gateway/chat/answer.ts";
 import type { ForwardedChat } from "../../gateway/chat/forward.ts";
 import type { PlannedChat } from "../../gateway/chat/plan.ts";
 import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../gateway/embed.ts";

@@ -13,7 +13,7 @@ import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { toAppError, tooManyWait } from "./middleware/errors.ts";
 import { respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
-import { rejectForeignHost } from "./middleware/own-host.ts";
+import { rejectForeignHost } from "./middleware/own-page.ts";
 import { admit } from "./middleware/rate-limit.ts";
 import type { TakeTurn } from "./middleware/throttle-unauthenticated.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";

@@ -2,7 +2,7 @@ import type { Middleware } from "koa";
 import { defined } from "../../src/lib/defined.ts";
 import { isId, newId } from "../../src/lib/ids.ts";
 import type { Logger } from "../../src/observe/logger.ts";
-import type { HttpMetrics } from "../../src/observe/metrics/http-metrics.ts";
+import type { HttpMetrics } from "../../src/observe/metrics/metrics.ts";
 import { beginSpan, type Traced, untraced } from "../../src/observe/tracing.ts";
 import type { RequestState } from "../context.ts";
 

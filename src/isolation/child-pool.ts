@@ -1,8 +1,8 @@
 import { AppError } from "../lib/errors.ts";
 import { type Child, ChildLost, comesToEnd, exchange, lowerPriority } from "./child.ts";
 import { keepChildren } from "./children.ts";
-import { makeEffort } from "./effort.ts";
 import type { Memory } from "./memory.ts";
+import { makeEffort } from "./pace.ts";
 import { makePresence } from "./presence.ts";
 import { makeShares } from "./shares.ts";
 

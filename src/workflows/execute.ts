@@ -9,8 +9,8 @@ import type { WorkflowRunEnd, WorkflowRunRecord, WorkflowStepRecord } from "../s
 import { toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { EvaluatorBusy } from "./evaluator.ts";
-import { openProgress, type RunProgress } from "./run-progress.ts";
 import type { WorkflowResult } from "./schemas.ts";
+import { type ScopeTexts, type StepText, toJsonValue } from "./scope-texts.ts";
 import type { StepResult } from "./steps/step.ts";
 import { countSteps, kindOf, type PlannedStep, planSteps } from "./steps.ts";
 
@@ -202,4 +202,41 @@ export function toResult(run: WorkflowRunRecord, { status, output, error }: Work
   const { _id: runId, workflowId } = run;
   if (status === "failed" || status === "cancelled") throw fromErrorView(error, "The run failed.");
   return { runId, workflowId, status, ...(output === undefined ? {} : { output: JSON.parse(output) }) };
+}
+
+type RunProgress = ReturnType<typeof openProgress>;
+
+/** How far a run has come: the results that are recorded, and what expressions see of them. */
+function openProgress(run: WorkflowRunRecord, recorded: readonly WorkflowStepRecord[]) {
+  const { _id: runId, workflowId, version, createdAt, caller } = run;
+  const about = { runId, workflowId, version, createdAt: createdAt.toISOString(), startedBy: caller.subject };
+  const base = { input: toJsonValue(run.input), run: toJsonValue(JSON.stringify(about)) };
+  const byPath = new Map<string, WorkflowStepRecord>();
+  const outputs = new Map<string, StepText>();
+  let bytes = 0;
+  let previous = toJsonValue(undefined);
+  let last: string | undefined;
+  const add = (result: WorkflowStepRecord) => {
+    byPath.set(result.path, result);
+    bytes += result.bytes ?? 0;
+    const output = toJsonValue(result.output);
+    outputs.set(result.id, defined({ status: result.status, output, finishReason: result.finishReason }));
+    if (kindOf(result).isSilent) return;
+    previous = output;
+    last = result.output;
+  };
+  for (const result of recorded) add(result);
+  return {
+    /** The recorded result of a step; undefined when it has none yet. */
+    resultOf: ({ path }: PlannedStep) => byPath.get(path),
+    /** Adds a result that was recorded just now. */
+    add,
+    /** Results so far. */
+    count: () => byPath.size,
+    /** The bytes of these in the store. */
+    bytes: () => bytes,
+    scope: (): ScopeTexts => ({ ...base, steps: outputs, previous }),
+    /** The JSON output of the last step that has one to pass on; undefined before the first. */
+    output: () => last,
+  };
 }

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { makeEffort } from "../../src/isolation/effort.ts";
+import { makeEffort } from "../../src/isolation/pace.ts";
 
 describe("the effort of owners", () => {
   it("is high after much at once, and is forgotten in ten times its time", () => {

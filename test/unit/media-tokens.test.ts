@@ -1,6 +1,10 @@
 import { expect } from "chai";
-import { boundPromptTokens, estimateMessageTokens } from "../../src/gateway/count-tokens.ts";
-import { pictureTokens, readPictureSize } from "../../src/gateway/media-tokens.ts";
+import {
+  boundPromptTokens,
+  estimateMessageTokens,
+  pictureTokens,
+  readPictureSize,
+} from "../../src/gateway/count-tokens.ts";
 import type { ContentPart, Message } from "../../src/gateway/messages.ts";
 import { anthropicModels } from "../../src/gateway/providers/anthropic/models.ts";
 import { openAiModels } from "../../src/gateway/providers/openai/models.ts";

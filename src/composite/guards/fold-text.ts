@@ -1,5 +1,4 @@
-import { hanNumberRuns } from "./han-numbers.ts";
-import { type NumberWordRun, numberWordRuns } from "./number-words.ts";
+import { hanNumberRuns, type NumberWordRun, numberWordRuns } from "./number-words.ts";
 import { spokenDigitRuns } from "./spoken-digits.ts";
 
 /**

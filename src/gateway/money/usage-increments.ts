@@ -1,8 +1,8 @@
+import { LRUCache } from "lru-cache";
 import type { CompletionDocument } from "../../store/completion-store.ts";
 import { type BucketCounts, bucketOf } from "../../store/latency-buckets.ts";
 import type { UsageIncrement } from "../../store/usage-store.ts";
 import type { CompletionRequest } from "../providers/provider.ts";
-import { makeFirstNames, OTHER } from "./first-names.ts";
 
 const HOUR_MS = 3_600_000;
 /** Rows of one tenant in an hour, and end users in a day, that one process counts apart; the others are one row. */
@@ -69,4 +69,27 @@ export function endUserOf({
 }: Pick<CompletionRequest, "safetyIdentifier" | "user">): string | undefined {
   const name = (safetyIdentifier ?? user)?.slice(0, MAX_END_USER).toWellFormed().trim();
   return name === "" ? undefined : name;
+}
+
+/** What stands for every further name. */
+const OTHER = "other";
+
+/**
+ * Lets each tenant have at most `names` names in a period, in one process, those that come first: each may be a kept row.
+ * `tenants` are remembered; one that is forgotten starts over.
+ */
+export function makeFirstNames(limits: { names: number; tenants: number; periodMs: number }) {
+  const known = new LRUCache<string, { period: number; names: Set<string> }>({ max: limits.tenants });
+  /** The name itself, or `other`, for what happened at a time in ms. */
+  return (tenantId: string, name: string, time: number): string => {
+    const period = Math.floor(time / limits.periodMs);
+    let current = known.get(tenantId);
+    if (current?.period !== period) {
+      current = { period, names: new Set() };
+      known.set(tenantId, current);
+    }
+    if (current.names.size >= limits.names && !current.names.has(name)) return OTHER;
+    current.names.add(name);
+    return name;
+  };
 }

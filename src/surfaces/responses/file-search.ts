@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ChatBody } from "../../gateway/schemas.ts";
 import { collectionNameSchema } from "../../rag/collections.ts";
 import { type AttributeFilter, attributeFilterSchema } from "../../rag/metadata-filter.ts";
-import { DEFAULT_RESULTS, rankingOptionsSchema, resultCount } from "../../vector-stores/search-schemas.ts";
+import { DEFAULT_RESULTS, rankingOptionsSchema, resultCount } from "../../vector-stores/schemas.ts";
 
 /** Vector stores that one tool searches. */
 const MAX_STORES = 10;

@@ -1,8 +1,7 @@
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { dotProduct } from "./dot-product.ts";
 import type { Partition, VectorRow } from "./partition.ts";
-import { encodeVector, scaleFor } from "./vector-codes.ts";
+import { dotProduct, encodeVector, scaleFor } from "./vector-codes.ts";
 
 /** `among`: which of the rows are wanted, and what share of them that is. */
 type Search = {

@@ -1,9 +1,9 @@
 import type { Document } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
 import { compileFilter, type Matcher } from "../query/filter.ts";
-import { dotProduct, toUnitLength } from "./dot-product.ts";
 import { type NearRow, nearestRows } from "./nearest-rows.ts";
 import type { Chosen, Partition, VectorRow } from "./partition.ts";
+import { dotProduct, toUnitLength } from "./vector-codes.ts";
 
 export type VectorQuery = { vector: Float32Array; limit: number; filter: Document };
 type VectorHit = { rid: number; score: number };

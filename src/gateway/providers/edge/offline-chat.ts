@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { sizeOfPicture } from "../../media-tokens.ts";
+import { sizeOfPicture } from "../../count-tokens.ts";
 import { type Content, type ImagePart, type Message, type ToolCall, textOf } from "../../messages.ts";
 import type { CompletionRequest, CompletionResult, StreamPart, ToolDefinition } from "../provider.ts";
 import { minimalValue } from "./offline-json.ts";

@@ -1,7 +1,10 @@
 import type { ChatRequest } from "../../../gateway/chat/request.ts";
-import type { ChatEvent } from "../../../gateway/chat/steps.ts";
+import type { AnsweredChat, ChatEvent } from "../../../gateway/chat/steps.ts";
 import type { StreamEnd } from "../../../gateway/chat/stream.ts";
+import { toDeltas } from "../../../gateway/chat/streamed-response.ts";
 import type { AssistantPart } from "../../../gateway/messages.ts";
+import { addUsage } from "../../../gateway/money/failed-attempts.ts";
+import type { Usage } from "../../../gateway/providers/provider.ts";
 import { isRunModel } from "../../../gateway/run-model-names.ts";
 import { AppError } from "../../../lib/errors.ts";
 import { tryParseJson } from "../../../lib/try-parse-json.ts";
@@ -14,7 +17,6 @@ import { makeCitations } from "../citations.ts";
 import { type FileSearch, fileSearchName } from "../file-search.ts";
 import type { SearchDelta, SearchResult } from "../search-items.ts";
 import type { AnsweredResponse, ResponseDelta, ResponseStep } from "../steps.ts";
-import { sumTurns, toEvents } from "../turns.ts";
 import {
   MAX_ROUNDS,
   makePassages,
@@ -225,4 +227,17 @@ function toSearchResult({
   chunkId,
 }: FoundPassage): SearchResult {
   return { file_id: fileId, filename, score, text, attributes, document_id: documentId, chunk_id: chunkId };
+}
+
+/** A whole turn as the events that a stream would have had. */
+function toEvents({ text, reasoning, steps: _steps, ...outcome }: AnsweredChat): ChatEvent[] {
+  const deltas = toDeltas({ ...outcome, text, ...(reasoning === undefined ? {} : { reasoning }) });
+  return [...deltas, { ...outcome, type: "end" }];
+}
+
+/** The end of a response of several turns: it used, and cost, what all of them did. */
+function sumTurns(last: StreamEnd, earlier: readonly { usage: Usage; costUsd: number }[]): StreamEnd {
+  const usage = earlier.reduce((sum, turn) => addUsage(sum, turn.usage), last.usage);
+  const costUsd = earlier.reduce((sum, turn) => sum + turn.costUsd, last.costUsd);
+  return { ...last, usage, costUsd, cached: last.cached && earlier.length === 0 };
 }

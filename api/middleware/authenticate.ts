@@ -4,7 +4,7 @@ import { type Caller, hasRole } from "../../src/tenancy/roles.ts";
 import type { Tenancy } from "../../src/tenancy/tenancy.ts";
 import type { ApiContext } from "../context.ts";
 import { readSessionToken } from "../session-cookie.ts";
-import { rejectForeignPage } from "./own-page.ts";
+import { rejectForeignPage } from "./same-origin.ts";
 
 /** How often the key of an open stream is checked again, in ms. */
 const RECHECK_MS = 5_000;

@@ -2,7 +2,7 @@ import { AppError } from "../../src/lib/errors.ts";
 import type { Operator } from "../../src/tenancy/operator.ts";
 import type { ApiContext } from "../context.ts";
 import { readOperatorToken } from "../session-cookie.ts";
-import { rejectForeignPage } from "./own-page.ts";
+import { rejectForeignPage } from "./same-origin.ts";
 
 type Door = { operator: Operator; allowedHosts: readonly string[]; client: () => string };
 

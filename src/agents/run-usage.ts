@@ -1,7 +1,7 @@
 import { makeUsageTracker } from "../definitions/runs.ts";
-import { estimateMessageTokens } from "../gateway/count-tokens.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Message } from "../gateway/messages.ts";
+import { estimateMessageTokens } from "../gateway/tokens.ts";
 import type { RunLimits } from "../store/agent-run-store.ts";
 import { RunStopped } from "./run-state.ts";
 

@@ -1,7 +1,7 @@
 import { autoModel, type CataloguedModel, findModel, requireModel } from "./catalogue.ts";
 import type { ChatRequest } from "./chat/request.ts";
-import { estimateMessageTokens, estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
+import { estimateMessageTokens, estimateTokens } from "./tokens.ts";
 
 /** What a system message adds besides its text. */
 const TOKENS_OF_SYSTEM = 4;

@@ -1,7 +1,6 @@
 import { defined, withoutNulls } from "../lib/defined.ts";
 import { AppError, invalidRequest, renameField } from "../lib/errors.ts";
 import { findModel, requireModel } from "./catalogue.ts";
-import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { EmbeddingsBody } from "./embeddings-schemas.ts";
 import { text } from "./message-schemas.ts";
@@ -10,6 +9,7 @@ import { boundEmbedding } from "./money/prices.ts";
 import type { CallContext, EmbeddingResult } from "./providers/provider.ts";
 import { askModel, withFallbacks } from "./resilience/retry.ts";
 import { findKeys, isUsable, notConfigured, type Target } from "./resilience/target.ts";
+import { estimateTokens } from "./tokens.ts";
 
 export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };
 

@@ -1,6 +1,5 @@
 import { AppError } from "../lib/errors.ts";
 import { findModel, requireModel } from "./catalogue.ts";
-import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
@@ -8,6 +7,7 @@ import { chats } from "./providers/model.ts";
 import type { CallContext, RerankRequest, RerankResult } from "./providers/provider.ts";
 import { askModel, withFallbacks } from "./resilience/retry.ts";
 import { findKeys, type Target } from "./resilience/target.ts";
+import { estimateTokens } from "./tokens.ts";
 
 /** The scores of a request's documents, in their order; those that the model left out have none. */
 export type RerankOutcome = { scores: readonly (number | undefined)[]; costUsd: number };

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { estimateTokens } from "../../src/gateway/count-tokens.ts";
+import { estimateTokens } from "../../src/gateway/tokens.ts";
 
 /** A block of a turn, as the Messages API has it. */
 export type WireBlock = { type: string; [field: string]: unknown };

@@ -5,12 +5,12 @@ import { toCompletionRequest } from "../../src/gateway/chat/attempt.ts";
 import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import { classifyTask, type IsUsable, routeAuto, routeNamed } from "../../src/gateway/chat/route-model.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
-import { estimateTokens } from "../../src/gateway/count-tokens.ts";
 import { modelEntrySchema } from "../../src/gateway/model-schemas.ts";
 import { toNanoUsd } from "../../src/gateway/money/prices.ts";
 import { makeBreaker } from "../../src/gateway/resilience/breaker.ts";
 import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/resilience/retry.ts";
 import { chatBodySchema } from "../../src/gateway/schemas.ts";
+import { estimateTokens } from "../../src/gateway/tokens.ts";
 import { AppError } from "../../src/lib/errors.ts";
 
 import { cpuTimeOf } from "../support/cpu-time.ts";

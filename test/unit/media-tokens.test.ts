@@ -1,13 +1,8 @@
 import { expect } from "chai";
-import {
-  boundPromptTokens,
-  estimateMessageTokens,
-  pictureTokens,
-  readPictureSize,
-} from "../../src/gateway/count-tokens.ts";
 import type { ContentPart, Message } from "../../src/gateway/messages.ts";
 import { anthropicModels } from "../../src/gateway/providers/anthropic/models.ts";
 import { openAiModels } from "../../src/gateway/providers/openai/models.ts";
+import { boundPromptTokens, estimateMessageTokens, pictureTokens, readPictureSize } from "../../src/gateway/tokens.ts";
 import { linkedPdf, linkedPicture, pictureOf } from "../support/media.ts";
 
 const modelOf = (id: string) => {

@@ -1,9 +1,9 @@
-import { estimateMessageTokens } from "../../gateway/count-tokens.ts";
 import { makeFailedAttempts } from "../../gateway/money/failed-attempts.ts";
 import type { BatchItemResult, CallContext, ProviderBatches } from "../../gateway/providers/provider.ts";
 import { withRetries } from "../../gateway/resilience/retry.ts";
 import { attemptTarget, findKeys, toTarget } from "../../gateway/resilience/target.ts";
 import { fromAbort } from "../../gateway/resilience/transport-errors.ts";
+import { estimateMessageTokens } from "../../gateway/tokens.ts";
 import { Rescheduled } from "../../jobs/reschedule.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";

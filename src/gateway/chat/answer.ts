@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
-import { estimateUsage } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type AssistantPart, markReasoning } from "../messages.ts";
 import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
 import { isComplete } from "../providers/finish-reasons.ts";
 import type { CompletionResult } from "../providers/provider.ts";
 import { type Share, withFallbacks } from "../resilience/retry.ts";
+import { estimateUsage } from "../tokens.ts";
 import { attempt, toCompletionRequest, toRoutingView } from "./attempt.ts";
 import { makeCompressor, withReport } from "./compress.ts";
 import { withoutFence } from "./json-fence.ts";

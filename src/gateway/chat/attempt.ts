@@ -2,7 +2,6 @@ import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
 import { tryParseJson } from "../../lib/try-parse-json.ts";
 import type { CataloguedModel } from "../catalogue.ts";
-import { estimateMessageTokens } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
 import {
   type AssistantPart,
@@ -20,6 +19,7 @@ import { toArguments } from "../providers/tool-calls.ts";
 import type { AnswerFacts } from "../resilience/call-attributes.ts";
 import { askModel, type Share } from "../resilience/retry.ts";
 import type { AttemptPermit } from "../resilience/target.ts";
+import { estimateMessageTokens } from "../tokens.ts";
 import { keepToSettings, maxTemperatureOf } from "./capabilities.ts";
 import type { RoutingView } from "./outcome.ts";
 import { type PlannedChat, reportFallback } from "./plan.ts";

@@ -1,9 +1,9 @@
 import { makeShares } from "../../isolation/shares.ts";
 import { functionWords } from "../../lib/common-words.ts";
 import { inSlices, makeTextMeter, partsOf } from "../../lib/in-slices.ts";
-import { estimateMessageTokens, estimateTokens, TOKENS_A_MESSAGE } from "../count-tokens.ts";
 import { type Message, textOf } from "../messages.ts";
 import type { GatewayCaller } from "../money/account.ts";
+import { estimateMessageTokens, estimateTokens, TOKENS_A_MESSAGE } from "../tokens.ts";
 import type { CompressionReport } from "./outcome.ts";
 import type { ChatRequest } from "./request.ts";
 import { findNames, isPrecious, type Segment, toSegments } from "./segments.ts";

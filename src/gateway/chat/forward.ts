@@ -1,6 +1,5 @@
 import { AppError } from "../../lib/errors.ts";
 import { type CataloguedModel, findModel } from "../catalogue.ts";
-import { boundPromptTokens, estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type GatewayCaller, withEndUser } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
@@ -8,6 +7,7 @@ import type { CompletionRequest, Forwarding, RawAnswer, RawEvents, RawRequest } 
 import { askModel, type Share, withFallbacks } from "../resilience/retry.ts";
 import { attemptTarget, findKeys, isUsable, notConfigured, toTarget } from "../resilience/target.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
+import { boundPromptTokens, estimateMessageTokens, estimateTokens } from "../tokens.ts";
 import { toCompletionRequest, toContent } from "./attempt.ts";
 import type { Plan } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";

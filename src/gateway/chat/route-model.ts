@@ -1,9 +1,9 @@
 import { invalidRequest } from "../../lib/errors.ts";
 import { type Catalogue, type CataloguedModel, DEFAULT_SAMPLING, temperaturesOf } from "../catalogue.ts";
-import { estimateMessageTokens } from "../count-tokens.ts";
 import { textOf } from "../messages.ts";
 import type { ModelType } from "../providers/model.ts";
 import { notConfigured } from "../resilience/target.ts";
+import { estimateMessageTokens } from "../tokens.ts";
 import { findObstacle, maxTemperatureOf, settingMisfits } from "./capabilities.ts";
 import type { ChatRequest } from "./request.ts";
 

@@ -1,11 +1,11 @@
 import { defined } from "../../lib/defined.ts";
-import { estimateTokens, estimateUsage } from "../count-tokens.ts";
 import type { Logprob } from "../logprobs.ts";
 import type { AssistantPart, ProvidedPart, ReasoningPart, ToolCall } from "../messages.ts";
 import { plausible } from "../money/prices.ts";
 import type { Finish } from "../providers/finish-reasons.ts";
 import type { StreamPart, Usage } from "../providers/provider.ts";
 import { latestUsage } from "../providers/usage.ts";
+import { estimateTokens, estimateUsage } from "../tokens.ts";
 import type { CachedResponse } from "./outcome.ts";
 
 /** Parts that are gathered before they are joined. */

@@ -1,6 +1,6 @@
 import type { CataloguedModel } from "../catalogue.ts";
-import { estimateTokens } from "../count-tokens.ts";
 import type { Served, Usage } from "../providers/provider.ts";
+import { estimateTokens } from "../tokens.ts";
 import { plausible, toNanoUsd } from "./prices.ts";
 
 /** What the billed failed attempts of a call used and cost; undefined when there were none. */

@@ -1,7 +1,7 @@
 import type { CataloguedModel } from "../catalogue.ts";
-import { boundPromptTokens, boundTokens } from "../count-tokens.ts";
 import type { ModelPrice } from "../providers/model.ts";
 import type { CompletionRequest, Usage } from "../providers/provider.ts";
+import { boundPromptTokens, boundTokens } from "../tokens.ts";
 
 /** A shorter answer than this is not worth a call, in tokens, unless the caller wants no more. */
 const LEAST_ANSWER = 1_024;

@@ -1,4 +1,4 @@
-import { estimateTokens } from "../../../src/gateway/count-tokens.ts";
+import { estimateTokens } from "../../../src/gateway/tokens.ts";
 import type { Behaviour } from "./behaviour.ts";
 import { chatFormat } from "./openai-format.ts";
 import type { WireFormat, WireRequest } from "./wire-format.ts";

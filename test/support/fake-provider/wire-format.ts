@@ -1,4 +1,4 @@
-import { estimateMessageTokens, estimateTokens } from "../../../src/gateway/count-tokens.ts";
+import { estimateMessageTokens, estimateTokens } from "../../../src/gateway/tokens.ts";
 import { type Behaviour, type FakeUsage, piecesOf } from "./behaviour.ts";
 
 /** What the fake reads of a request, whichever it is; the rest is there for tests to look at. */

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { inSlices } from "../../../lib/in-slices.ts";
-import { estimateTokens } from "../../count-tokens.ts";
 import type { TransportTimeouts } from "../../resilience/transport.ts";
+import { estimateTokens } from "../../tokens.ts";
 import { makeWireProvider } from "../openai-wire/provider.ts";
 import type { EmbeddingRequest, EmbeddingResult, Provider } from "../provider.ts";
 import type { EdgeSettings } from "./models.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { sizeOfPicture } from "../../count-tokens.ts";
 import { type Content, type ImagePart, type Message, type ToolCall, textOf } from "../../messages.ts";
+import { sizeOfPicture } from "../../tokens.ts";
 import type { CompletionRequest, CompletionResult, StreamPart, ToolDefinition } from "../provider.ts";
 import { minimalValue } from "./offline-json.ts";
 import { contentWords, cutText, rankSentences, toSentences } from "./offline-rank.ts";

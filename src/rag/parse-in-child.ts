@@ -76,22 +76,27 @@ export function makeParsePool(options: Config["parse"] & { logger: Logger; memor
   /**
    * Reads a source in a process of the first kind that has enough memory for it, as a scan of few bytes needs much. What a
    * larger process makes waits on disk, so that it does not keep its memory from others for as long as its reader takes.
+   * `made`: parts that a smaller process made before it ended. The same bytes give the same parts, so these are left out.
    */
-  async function* inFirst([kind, ...larger]: Kind[], request: ParseRequest, given: Given): AsyncGenerator<ParsePart> {
+  async function* inFirst(
+    [kind, ...larger]: Kind[],
+    request: ParseRequest,
+    { owner, signal, made = 0 }: Given & { made?: number },
+  ): AsyncGenerator<ParsePart> {
     if (kind === undefined) return;
-    let begun = false;
+    let count = 0;
     try {
-      const parts = pools[kind].run(request, given);
+      const parts = pools[kind].run(request, { owner, signal });
       for await (const part of kind === "small" ? parts : keepOnDisk(parts)) {
-        begun = true;
-        yield part;
+        count += 1;
+        if (count > made) yield part;
       }
       return;
     } catch (error) {
       const isTooSmall = error instanceof ChildLost && error.reason === "memory";
-      if (begun || !isTooSmall || larger.length === 0) throw error;
+      if (!isTooSmall || larger.length === 0) throw error;
     }
-    yield* inFirst(larger, request, given);
+    yield* inFirst(larger, request, { owner, signal, made: Math.max(made, count) });
   }
   async function* parts(request: ParseRequest, given: Given) {
     try {

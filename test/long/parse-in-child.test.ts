@@ -5,6 +5,7 @@ import { makeParsePool, type ParsePool } from "../../src/rag/parse-in-child.ts";
 import { hostileDocuments } from "../support/hostile-documents.ts";
 import { draw, makeRawPdf, pictureStream } from "../support/raw-pdf.ts";
 import { readToEnd } from "../support/read-to-end.ts";
+import { childPids } from "../support/service-pids.ts";
 
 const logger = pino({ level: "silent" });
 const text = (content: string | Buffer) => ({ bytes: Buffer.from(content), type: "text/plain" });
@@ -51,6 +52,22 @@ describe("parsing in child processes", function () {
       }
       pool.close();
     }
+  });
+
+  it("reads on in a larger process where a small one has no memory left, with each chunk once", async () => {
+    open();
+    const { signal } = new AbortController();
+    const content = Array.from({ length: 10_000 }, (_, n) => `Sentence ${n} says it.`).join(" ");
+    const read = async (onOutline: () => Promise<void>) => {
+      await using parsed = await pool.read(text(content), { tenantId: "acme", signal });
+      await onOutline();
+      return (await Array.fromAsync(parsed.chunks)).flat().map((chunk) => chunk.content);
+    };
+    const whole = await read(async () => undefined);
+    const cut = await read(async () => {
+      for (const pid of await childPids("rag/parse-child.ts")) process.kill(pid, "SIGKILL"); // as its memory's bound does
+    });
+    expect(cut).to.deep.equal(whole);
   });
 
   it("gives a place back when its chunks are not taken, so that the tenant's next document finds one", async () => {

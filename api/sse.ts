@@ -1,11 +1,17 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import type { SseMessage, StreamReply } from "./route.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import type { HandlerInput, SseMessage, StreamReply } from "./route.ts";
 
 /** Between two heartbeats of a silent stream; proxies cut connections that are idle for a minute. */
 const HEARTBEAT_MS = 15_000;
 /** A client that reads nothing for this time is cut, so that it does not hold memory for ever. */
 const STALLED_CLIENT_MS = 60_000;
+
+/** A batch of so many characters comes from a model that says more at once than any reader follows, or to one who does not read. */
+const MUCH_AT_ONCE = 16 << 10;
+/** Longest time in ms that a stream with much to say holds the turn of its tenant, while it waits for its next batch. */
+const TURN_MS = 20;
 
 const lineBreak = /\r\n|\r|\n/g;
 
@@ -18,7 +24,7 @@ export function formatSseMessage({ id, event, data }: SseMessage): string {
 
 /**
  * Writes a stream reply to `response`, with `headers` besides its own, and ends it. One write a batch; waits while the
- * client does not read; sends a comment, or what the reply says, as heartbeat when nothing comes. An error before the head was sent is thrown;
+ * client does not read, and takes turns with the tenant's other streams where a batch is large; sends a comment, or what the reply says, as heartbeat when nothing comes. An error before the head was sent is thrown;
  * one after it becomes a last event, made by `onError`. Returns early when the client has left, and always ends the iterator.
  */
 export async function writeEventStream(
@@ -29,10 +35,12 @@ export async function writeEventStream(
     signal: AbortSignal;
     onError: (error: unknown) => SseMessage;
     isHeadOnly: boolean;
+    /** Waits for the turn of the tenant, as reads of much do. */
+    inTurn: HandlerInput["inTurn"];
   },
 ): Promise<void> {
   const iterator = reply.events[Symbol.asyncIterator]();
-  const { headers, signal } = options;
+  const { headers, signal, inTurn } = options;
   const silence = reply.heartbeat ? formatSseMessage(reply.heartbeat) : ": heartbeat\n\n";
   let heartbeat: NodeJS.Timeout | undefined;
   try {
@@ -43,11 +51,13 @@ export async function writeEventStream(
     if (!response.headersSent) sendHead(response, headers(), { isHeld: hasEvent });
     heartbeat = setInterval(() => !signal.aborted && response.write(silence), HEARTBEAT_MS).unref();
     while (!next.done && !signal.aborted) {
-      if (next.value.length > 0 && !response.write(toBytes(next.value))) {
-        await drained(response, signal);
-      }
+      const bytes = toBytes(next.value);
+      if (bytes.length > 0 && !response.write(bytes)) await drained(response, signal);
       heartbeat.refresh();
-      next = await iterator.next();
+      const coming = iterator.next();
+      coming.catch(() => undefined); // it is waited for below, unless the client leaves in the meantime
+      if (bytes.length > MUCH_AT_ONCE) await inTurn(() => Promise.race([coming, delay(TURN_MS)]));
+      next = await coming;
     }
   } catch (error) {
     if (!response.headersSent) throw error;

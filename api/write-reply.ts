@@ -51,7 +51,7 @@ export async function writeReply(
   };
   const release = watchKey(ctx, platform.tenancy);
   try {
-    await writeEventStream(ctx.res, reply, { headers, signal, onError, isHeadOnly });
+    await writeEventStream(ctx.res, reply, { headers, signal, onError, isHeadOnly, inTurn });
   } catch (error) {
     ctx.respond = true; // nothing was sent yet: an ordinary error response
     throw error;

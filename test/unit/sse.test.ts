@@ -10,6 +10,8 @@ describe("server-sent events", () => {
   let server: Server;
   let serve: (response: ServerResponse, signal: AbortSignal) => Promise<void>;
   let url = "";
+  /** Turns that streams have taken. */
+  let turns = 0;
 
   before(async () => {
     server = createServer((_, response) => {
@@ -34,6 +36,10 @@ describe("server-sent events", () => {
         headers: () => ({}),
         signal,
         isHeadOnly: false,
+        inTurn: (read) => {
+          turns += 1;
+          return read();
+        },
         onError: () => ({ data: { error: { code: "internal" }, done: true } }),
       },
     );
@@ -55,6 +61,21 @@ describe("server-sent events", () => {
     serve = (response, signal) => write(response, signal, { events: events() });
     const text = await (await fetch(url)).text();
     expect(text).to.equal('data: {"n":1}\n\ndata: {"error":{"code":"internal"},"done":true}\n\n');
+  });
+
+  it("a stream that says much at once takes a turn for each such batch, and one of a model's tokens none", async () => {
+    for (const [size, expected] of [
+      [40, 0],
+      [20_000, 5],
+    ] as const) {
+      async function* events(): AsyncGenerator<SseMessage[]> {
+        for (let n = 0; n < 5; n += 1) yield [{ data: "x".repeat(size) }];
+      }
+      turns = 0;
+      serve = (response, signal) => write(response, signal, { events: events() });
+      expect((await (await fetch(url)).text()).length).to.be.above(5 * size);
+      expect(turns).to.equal(expected);
+    }
   });
 
   it("a client that leaves ends the iterator", async () => {

@@ -7,7 +7,7 @@ import { idSchema } from "../../src/lib/ids.ts";
 import { type Packed, pack, toPackedReply } from "../packed-reply.ts";
 import { declareRoutes, type HandlerInput } from "../route.ts";
 
-const folder = new URL("console/", import.meta.url);
+const folder = new URL("../console/", import.meta.url);
 
 /** Packages that the console's files import by name; each is one module without imports of others but these. */
 const packages = ["preact", "preact/hooks", "htm", "marked", "dompurify"] as const;

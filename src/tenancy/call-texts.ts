@@ -1,7 +1,6 @@
-import { AppError, invalidRequest, isOfPart } from "../lib/errors.ts";
+import { invalidRequest } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { CompletionDocument } from "../store/completion-store.ts";
-import { isStoreFailure } from "../store/store-errors.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
 
 const DAY_MS = 86_400_000;
@@ -25,15 +24,8 @@ export function makeCallTexts(
   return {
     /** Never older than 4 s. */
     find: async (tenantId: string) => cache.find(tenantId),
-    /** Whether the texts of a call that is made now are kept; likewise. Of a tenant that cannot be read none are, and the call goes on. */
-    async areKept(tenantId: string): Promise<boolean> {
-      try {
-        return (await cache.find(tenantId)) !== "off";
-      } catch (error) {
-        if (isStoreFailure(error) || (error instanceof AppError && isOfPart(error))) return false;
-        throw error;
-      }
-    },
+    /** Whether the texts of a call that is made now are kept; likewise. */
+    areKept: async (tenantId: string) => (await cache.find(tenantId)) !== "off",
     /** @throws AppError `invalid_request` for more days than the platform keeps the records. */
     async put(tenantId: string, kept: "off" | number): Promise<void> {
       if (kept !== "off" && logDays > 0 && kept > logDays) {

@@ -106,10 +106,10 @@ async function act(loop: Loop, asked: LangChainCall, make: (call: LangChainCall)
   if (known) return toMessage(known);
   const call = iterations.callOf(id);
   if (!call) throw new TypeError(`a tool call ${id} was never recorded`);
-  // `keepsDigits`: whole numbers that a double would round reach the tool as texts.
-  // LangChain takes arguments that look like a call for one, and unwraps them: so they are wrapped.
+  // Whole numbers that a double would round reach such a tool as texts.
   const keepsDigits = loop.tools.find((tool) => tool.name === name)?.extras?.keepsDigits === true;
   const args = keepsDigits ? (parseArguments(call.arguments, keepsDigits) ?? {}) : asked.args;
+  // LangChain takes arguments that look like a call for one, and unwraps them: so they are wrapped.
   const wrapped = { ...asked, args: { ...asked, args, type: "tool_call" } };
   const observation = await observeCall(loop, call, async () => textOf(await make(wrapped)));
   await iterations.recordResult(observation);

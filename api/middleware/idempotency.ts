@@ -4,7 +4,7 @@ import { newId } from "../../src/lib/ids.ts";
 import {
   BYTES_BESIDE_TEXT,
   type Claim,
-  type IdempotencyDocument,
+  type IdempotencyRecord,
   type IdempotencyStore,
   type StoredReply,
 } from "../../src/store/idempotency-store.ts";
@@ -66,7 +66,7 @@ export async function respondIdempotently(
 }
 
 /** Only a first call needs room: a repeat finds what is kept. */
-async function takeRoom({ store, quotas }: IdempotencyDeps, { tenantId, _id }: IdempotencyDocument) {
+async function takeRoom({ store, quotas }: IdempotencyDeps, { tenantId, _id }: IdempotencyRecord) {
   try {
     return await quotas.check(tenantId, "idempotencyBytes", BYTES_BESIDE_TEXT);
   } catch (error) {
@@ -117,7 +117,7 @@ type Claimed = Claim & { jobId: string; isTakenOver: boolean };
 /** Takes the key for this call, or finds the response to the first one. */
 async function claim(
   store: IdempotencyStore,
-  record: IdempotencyDocument,
+  record: IdempotencyRecord,
   input: HandlerInput,
 ): Promise<Claimed | { reply: StoredReply }> {
   for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt += 1) {
@@ -149,7 +149,7 @@ async function claim(
 /** What the first call was answered. A large text is read in turn, with memory for it set aside. */
 async function readReply(
   store: IdempotencyStore,
-  { reply, largeBytes, ...call }: IdempotencyDocument,
+  { reply, largeBytes, ...call }: IdempotencyRecord,
   { reserve, inTurn }: HandlerInput,
 ): Promise<StoredReply | undefined> {
   if (reply === undefined || largeBytes === undefined) return reply;
@@ -159,7 +159,7 @@ async function readReply(
   return { ...reply, body };
 }
 
-function makeRecord(input: HandlerInput, key: string): IdempotencyDocument {
+function makeRecord(input: HandlerInput, key: string): IdempotencyRecord {
   const { tenantId, role, subject, collections = [] } = input.caller;
   const now = Date.now();
   return {

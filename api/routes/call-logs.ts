@@ -3,7 +3,7 @@ import { toUsd } from "../../src/gateway/money/prices.ts";
 import { defined, toView } from "../../src/lib/defined.ts";
 import { notFound } from "../../src/lib/errors.ts";
 import { idSchema } from "../../src/lib/ids.ts";
-import type { CompletionDocument, ShownCompletion } from "../../src/store/completion-store.ts";
+import type { CompletionRecord, ShownCompletion } from "../../src/store/completion-store.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { maySee, ownKeyOf } from "../../src/tenancy/roles.ts";
 import { listOf, pageQuery } from "../list-query.ts";
@@ -100,7 +100,7 @@ export const callLogRoutes = [
   }),
 ];
 
-function toLogView(record: ShownCompletion & Partial<CompletionDocument>): z.input<typeof logSchema> {
+function toLogView(record: ShownCompletion & Partial<CompletionRecord>): z.input<typeof logSchema> {
   const { _id, tenantId: _tenant, isStreamed, outcome, error, costNanoUsd, isCached, createdAt, ...rest } = record;
   const about = { stream: isStreamed, status: outcome, error, costUsd: toUsd(costNanoUsd), cached: isCached };
   return toView({ logId: _id, ...rest, ...about, createdAt });

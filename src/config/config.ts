@@ -96,7 +96,10 @@ export const settings = {
   EDGE_EMBEDDING_MODEL: setting(z.string().optional(), "Its embedding model", "offline embedding"),
   EMBEDDING_MODEL: setting(z.string().optional(), "Embeds documents; a tenant may choose another", "the edge's"),
   ...providerSettings(),
-  PROVIDER_MAX_TRIES: setting(count(1, 20).default(5), "Most attempts at one model call, those at fallbacks included"),
+  PROVIDER_MAX_ATTEMPTS: setting(
+    count(1, 20).default(5),
+    "Most attempts at one model call, those at fallbacks included",
+  ),
   CACHE_BYTES_PER_TENANT: setting(
     count(0, 1 << 30).default(16 << 20),
     "Bytes of a tenant's responses in the cache; 0: none",
@@ -177,6 +180,9 @@ export const settings = {
   LOG_LEVEL: setting(logLevel.default("info"), "Least level that is logged"),
 } as const;
 
+/** Names that settings had before, which still count where the new one is not set. */
+const formerNames: Partial<Record<keyof typeof settings, string>> = { PROVIDER_MAX_ATTEMPTS: "PROVIDER_MAX_TRIES" };
+
 type Values = { [K in keyof typeof settings]: z.output<(typeof settings)[K]["schema"]> };
 
 /** Reads and checks the environment and its files of secrets. Empty values count as unset. @throws ConfigError that lists every bad variable. */
@@ -184,7 +190,7 @@ export function loadConfig(given: Record<string, string | undefined> = process.e
   const values: Record<string, unknown> = {};
   const { env, problems } = withSecretFiles(given, Object.keys(settings));
   for (const [name, { schema }] of Object.entries(settings)) {
-    const result = schema.safeParse(env[name] === "" ? undefined : env[name]);
+    const result = schema.safeParse(env[name] || env[formerNames[name as keyof typeof settings] ?? ""] || undefined);
     if (result.success) values[name] = result.data;
     else problems.push(`${name}: ${result.error.issues[0]?.message}`);
   }
@@ -246,7 +252,7 @@ function toConfig(v: Values) {
         embeddingModel: v.EDGE_EMBEDDING_MODEL,
       },
       providers: ofKeyProviders((id) => ({ apiKey: v[apiKeyName(id)], baseUrl: v[baseUrlName(id)] })),
-      maxAttempts: v.PROVIDER_MAX_TRIES,
+      maxAttempts: v.PROVIDER_MAX_ATTEMPTS,
       cacheBytesPerTenant: v.CACHE_BYTES_PER_TENANT,
       batch: {
         maxItems: v.BATCH_MAX_LINES,

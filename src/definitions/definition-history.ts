@@ -1,9 +1,9 @@
 import { toView } from "../lib/defined.ts";
 import { notFound } from "../lib/errors.ts";
 import type { DefinitionVersion, DefinitionVersionStore, ShownVersion } from "../store/definition-version-store.ts";
-import type { VersionedDocument } from "../store/records.ts";
+import type { VersionedRecord } from "../store/records.ts";
 
-type Versioned<C> = C & VersionedDocument;
+type Versioned<C> = C & VersionedRecord;
 
 /** What is stored of a definition, without what its record says of it. */
 export function changeOf<C>(record: Versioned<C>): C {

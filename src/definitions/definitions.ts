@@ -5,7 +5,7 @@ import { AppError, invalidRequest, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import type { DefinitionVersionStore } from "../store/definition-version-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
-import type { VersionedDocument } from "../store/records.ts";
+import type { VersionedRecord } from "../store/records.ts";
 import { type Caller, hasRole, requireUnlimited } from "../tenancy/roles.ts";
 import { changeOf, makeHistory } from "./definition-history.ts";
 import type { ToolNames } from "./tool-names.ts";
@@ -18,7 +18,7 @@ const MAX_SHOWN_DESCRIPTION = 300;
 const REPLACE_ATTEMPTS = 5;
 
 /** The record of an agent or a workflow: what both have, and `C`, what a replacement changes. */
-type DefinitionRecord<C> = C & VersionedDocument;
+type DefinitionRecord<C> = C & VersionedRecord;
 type DefinitionStore<C, P> = {
   insert(record: DefinitionRecord<C>): Promise<void>;
   get(tenantId: string, id: string): Promise<DefinitionRecord<C> | null>;

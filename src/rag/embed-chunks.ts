@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { defined } from "../lib/defined.ts";
-import { type ChunkDocument, placeOf, toHeading } from "../store/chunk.ts";
+import { type ChunkRecord, placeOf, toHeading } from "../store/chunk.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { RagDeps } from "./deps.ts";
 import { identifierKeys } from "./identifiers.ts";
@@ -90,7 +90,7 @@ export function pathTo(title: string, { headings = [] }: Pick<ChunkText, "headin
 }
 
 /** Embeds the headings with the content, so that a query finds them too; often the content begins with them already. */
-export function toEmbeddingInput(chunk: Pick<ChunkDocument, "content" | "headings" | "heading">): string {
+export function toEmbeddingInput(chunk: Pick<ChunkRecord, "content" | "headings" | "heading">): string {
   const { heading } = placeOf(chunk);
   return heading === undefined || chunk.content.startsWith(heading) ? chunk.content : `${heading}\n${chunk.content}`;
 }

@@ -1,8 +1,8 @@
-import { type ChunkDocument, toHeading } from "../store/chunk.ts";
+import { type ChunkRecord, toHeading } from "../store/chunk.ts";
 import { blocksOf } from "./parse/markdown-table.ts";
 import type { Hit } from "./rank-hits.ts";
 
-export type PassageChunk = Pick<ChunkDocument, "n" | "content" | "headings" | "heading"> & { _id: string };
+export type PassageChunk = Pick<ChunkRecord, "n" | "content" | "headings" | "heading"> & { _id: string };
 /** A hit, and the chunks around it that are shown with it, its own among them, in the order of the document. */
 export type Passage = { hit: Hit; chunks: PassageChunk[] };
 

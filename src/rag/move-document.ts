@@ -1,6 +1,6 @@
 import type { WorkContext } from "../jobs/work.ts";
 import { AppError } from "../lib/errors.ts";
-import type { ChunkDocument } from "../store/chunk.ts";
+import type { ChunkRecord } from "../store/chunk.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { DocumentRecord } from "../store/document-record.ts";
 import { isFinal } from "../store/job-state.ts";
@@ -69,7 +69,7 @@ async function beginMove(
     /** Whether vectors have the length of the space. */
     fits: (made: readonly Embedded[]) => made.every(({ embedding }) => embedding.length === space.dimensions),
     /** Writes chunks with their vectors, one for each, hidden. */
-    async write(stored: readonly ChunkDocument[], made: readonly Embedded[]): Promise<void> {
+    async write(stored: readonly ChunkRecord[], made: readonly Embedded[]): Promise<void> {
       const renewed = stored.map(({ _id, tenantId: _, liveAt, ...chunk }, index) => {
         return { ...chunk, ...made[index], version: lastVersion, model: space.model, live: false };
       });

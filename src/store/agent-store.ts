@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
 import { makePublished } from "./published.ts";
-import { makeVersionedRecords, type VersionedDocument } from "./records.ts";
+import { makeVersionedRecords, type VersionedRecord } from "./records.ts";
 
 /** What an agent is to be, in one version. */
 export type AgentDefinition = {
@@ -25,7 +25,7 @@ export type AgentDefinition = {
 };
 
 /** An agent at its latest version. A run keeps the definition that it began with. */
-export type AgentRecord = VersionedDocument & { definition: AgentDefinition };
+export type AgentRecord = VersionedRecord & { definition: AgentDefinition };
 
 /** What a list shows of an agent. */
 export type AgentSummaryRecord = Omit<AgentRecord, "tenantId" | "definition"> & {

@@ -1,5 +1,5 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { findFirst, findPage, ofKey, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne } from "./writes.ts";
@@ -9,7 +9,7 @@ export const approvalStates = ["pending", "approved", "rejected", "expired", "ca
 export type ApprovalState = (typeof approvalStates)[number];
 
 /** A decision that a run waits for. Its state decides; what wakes the run up only follows it. */
-export type ApprovalRecord = TenantDocument & {
+export type ApprovalRecord = TenantOwned & {
   workflowId: string;
   workflowName: string;
   runId: string;

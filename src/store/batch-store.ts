@@ -1,6 +1,6 @@
 import type { Db, UpdateFilter } from "mongodb";
 import type { ReservedAmount } from "./budget-store.ts";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import type { CallOrigin } from "./completion-store.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
@@ -18,7 +18,7 @@ export const batchStates = ["collecting", "closed", "submitted", "ended"] as con
 export type BatchState = (typeof batchStates)[number];
 
 /** One request that waits for its batch, or is in one. Its id is that of its caller's job. */
-export type BatchItemDocument = TenantDocument & {
+export type BatchItemRecord = TenantOwned & {
   keyId: string;
   surface: string;
   origin?: CallOrigin;
@@ -57,7 +57,7 @@ export type BatchItemDocument = TenantDocument & {
 type BatchRoom = { items: number; characters: number };
 
 /** A batch of items. It belongs to a provider's key; its tenant is the one whose key that is, or of its first item. */
-export type BatchDocument = TenantDocument & {
+export type BatchRecord = TenantOwned & {
   group: string;
   provider: string;
   providerKeyId: string;
@@ -78,7 +78,7 @@ export type BatchDocument = TenantDocument & {
   expireAt: Date;
 };
 
-export const batchItemCollection = defineCollection<BatchItemDocument>({
+export const batchItemCollection = defineCollection<BatchItemRecord>({
   name: "batchLines",
   indexes: [
     { name: "batch", key: { batchId: 1, state: 1, _id: 1 } },
@@ -88,7 +88,7 @@ export const batchItemCollection = defineCollection<BatchItemDocument>({
   ],
 });
 
-export const batchCollection = defineCollection<BatchDocument>({
+export const batchCollection = defineCollection<BatchRecord>({
   name: "batches",
   indexes: [
     // One at a time collects the items of a group.
@@ -113,11 +113,11 @@ export function makeBatchStore(db: Db) {
 }
 
 function makeItems(db: Db) {
-  const items = db.collection<BatchItemDocument>(batchItemCollection.name);
+  const items = db.collection<BatchItemRecord>(batchItemCollection.name);
   return {
     item: makeRecords(items).get,
     /** Records an item. False: there is one of that id, which stays, unless it was cancelled. */
-    async insertItem(item: BatchItemDocument): Promise<boolean> {
+    async insertItem(item: BatchItemRecord): Promise<boolean> {
       if (await insertIfAbsent(items, item)) return true;
       const { _id, ...fields } = item;
       const { modifiedCount } = await items.replaceOne({ _id, state: "cancelled" }, fields);
@@ -127,10 +127,10 @@ function makeItems(db: Db) {
     moveItem: (
       jobId: string,
       from: readonly BatchItemState[],
-      change: Partial<Pick<BatchItemDocument, "state" | "batchId" | "expiries">>,
+      change: Partial<Pick<BatchItemRecord, "state" | "batchId" | "expiries">>,
     ) => updateIf(items, { _id: jobId, state: { $in: [...from] } }, { $set: change }),
     /** Puts waiting items of a group into a batch, as many as it has room for; how many it has then. */
-    async fill({ _id: batchId, group }: Pick<BatchDocument, "_id" | "group">, most: BatchRoom): Promise<number> {
+    async fill({ _id: batchId, group }: Pick<BatchRecord, "_id" | "group">, most: BatchRoom): Promise<number> {
       const fields = ["_id", "requestSize"];
       const has = await findFirst(items, { batchId, state: "batched" }, { by: "_id", limit: most.items, fields });
       if (has.length >= most.items) return has.length; // to the store, a limit of 0 is none
@@ -169,11 +169,11 @@ function makeItems(db: Db) {
 }
 
 function makeBatches(db: Db) {
-  const batches = db.collection<BatchDocument>(batchCollection.name);
-  const items = db.collection<BatchItemDocument>(batchItemCollection.name);
+  const batches = db.collection<BatchRecord>(batchCollection.name);
+  const items = db.collection<BatchItemRecord>(batchItemCollection.name);
   return {
     /** Begins a batch unless its group has one that collects; the one that collects. */
-    async ensureCollecting(batch: BatchDocument): Promise<BatchDocument> {
+    async ensureCollecting(batch: BatchRecord): Promise<BatchRecord> {
       const collecting = { group: batch.group, state: "collecting" as const };
       for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
         const found = await batches.findOne(collecting);
@@ -183,12 +183,12 @@ function makeBatches(db: Db) {
       }
       return insertOrFind(batches, batch, collecting);
     },
-    batch: (batchId: string): Promise<BatchDocument | null> => batches.findOne({ _id: batchId }),
+    batch: (batchId: string): Promise<BatchRecord | null> => batches.findOne({ _id: batchId }),
     /** Changes a batch that is in one of these states; null when it is not. */
-    changeBatch: (batchId: string, from: readonly BatchState[], update: UpdateFilter<BatchDocument>) =>
+    changeBatch: (batchId: string, from: readonly BatchState[], update: UpdateFilter<BatchRecord>) =>
       changeOne(batches, { _id: batchId, state: { $in: [...from] } }, update),
     /** Marks a batch as being submitted; false while another one of its group is. */
-    async markSubmitting({ _id }: BatchDocument, size: number): Promise<boolean> {
+    async markSubmitting({ _id }: BatchRecord, size: number): Promise<boolean> {
       const filter = { _id, state: "closed" as const, submittedAt: { $exists: false } };
       const update = { $set: { submittedAt: new Date(), size, isSubmitting: true as const } };
       return (await unlessDuplicate(batches.updateOne(filter, update)))?.matchedCount === 1;
@@ -204,7 +204,7 @@ function makeBatches(db: Db) {
       return findFirst(batches, filter, { by: "closeAt", limit });
     },
     /** Items that a worker which had lost its lease put into a batch that has ended since `since`. */
-    async strays(since: Date, limit: number): Promise<BatchItemDocument[]> {
+    async strays(since: Date, limit: number): Promise<BatchItemRecord[]> {
       const ended = await batches
         .find({ state: "ended", closeAt: { $gte: since } }, { projection: { _id: 1 } })
         .sort({ closeAt: -1 })

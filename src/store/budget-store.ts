@@ -1,9 +1,9 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { insertIfAbsent, updateIf } from "./writes.ts";
 
 /** What a tenant has left of its budget in one month (UTC, `YYYY-MM`), in billionths of a US dollar. */
-export type BudgetDocument = TenantDocument & {
+export type BudgetRecord = TenantOwned & {
   month: string;
   limitNanoUsd: number;
   /** The limit less what is spent and what is reserved. Below zero when calls cost more than was reserved for them. */
@@ -14,7 +14,7 @@ export type BudgetDocument = TenantDocument & {
   restHeldUntil?: Date;
 };
 
-export const budgetCollection = defineCollection<BudgetDocument>({
+export const budgetCollection = defineCollection<BudgetRecord>({
   name: "budgets",
   indexes: [{ name: "tenant", key: { tenantId: 1, month: 1 }, unique: true }],
 });
@@ -27,10 +27,10 @@ export type BudgetSettling = { takenNanoUsd: number; costNanoUsd: number; isRest
 export type BudgetStore = ReturnType<typeof makeBudgetStore>;
 
 export function makeBudgetStore(db: Db) {
-  const budgets = db.collection<BudgetDocument>(budgetCollection.name);
+  const budgets = db.collection<BudgetRecord>(budgetCollection.name);
   const idOf = (tenantId: string, month: string) => `${tenantId}:${month}`;
   return {
-    find: (tenantId: string, month: string): Promise<BudgetDocument | null> =>
+    find: (tenantId: string, month: string): Promise<BudgetRecord | null> =>
       budgets.findOne(ofTenant(tenantId, { _id: idOf(tenantId, month) })),
     /** Begins a month; false when another process has. */
     begin: (tenantId: string, month: string, budget: { limitNanoUsd: number; leftNanoUsd: number }) =>
@@ -58,7 +58,7 @@ export function makeBudgetStore(db: Db) {
       });
     },
     /** Moves the month to another limit, once, whichever process comes first. */
-    async moveLimit({ _id, tenantId, limitNanoUsd: from }: BudgetDocument, to: number): Promise<void> {
+    async moveLimit({ _id, tenantId, limitNanoUsd: from }: BudgetRecord, to: number): Promise<void> {
       await budgets.updateOne(ofTenant(tenantId, { _id, limitNanoUsd: from }), {
         $set: { limitNanoUsd: to },
         $inc: { leftNanoUsd: to - from },

@@ -1,11 +1,11 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
 /** An address that is to be notified of a job's end. Its id is the job's. */
-export type CallbackRecord = TenantDocument & {
+export type CallbackRecord = TenantOwned & {
   url: string;
   /** The tenant whose turns its message takes: the root of those that it made. Absent: its own, in records of earlier releases. */
   owner?: string;

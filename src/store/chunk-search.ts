@@ -1,5 +1,5 @@
 import { Binary, type Collection, type Filter } from "mongodb";
-import type { ChunkDocument, ChunkHit } from "./chunk.ts";
+import type { ChunkHit, ChunkRecord } from "./chunk.ts";
 import { ofTenant, type StoreCapabilities } from "./collection.ts";
 import {
   atlasTextFilter,
@@ -69,7 +69,7 @@ const shown = {
  * Where an index lags behind writes, what became live a moment ago is scanned too and united with its results.
  */
 export function makeChunkSearch(
-  chunks: Collection<ChunkDocument>,
+  chunks: Collection<ChunkRecord>,
   capabilities: StoreCapabilities,
   { indexFor, isQueryable }: { indexFor: IndexFor; isQueryable(name: string): Promise<boolean> },
 ) {
@@ -223,7 +223,7 @@ export function makeChunkSearch(
   };
 }
 
-function live(tenantId: string, { documentIds, collections }: Within): Filter<ChunkDocument> & object {
+function live(tenantId: string, { documentIds, collections }: Within): Filter<ChunkRecord> & object {
   return {
     ...ofTenant(tenantId, { live: true }),
     ...(documentIds ? { documentId: { $in: [...documentIds] } } : {}),

@@ -1,12 +1,12 @@
 import { Binary, type Db, type Filter } from "mongodb";
 import { forEachConcurrent } from "../lib/for-each-concurrent.ts";
-import type { ChunkDocument } from "./chunk.ts";
+import type { ChunkRecord } from "./chunk.ts";
 import { makeChunkSearch } from "./chunk-search.ts";
 import { defineCollection, ofTenant, type StoreCapabilities } from "./collection.ts";
 import { projectionOf, type Shown } from "./page.ts";
 import { makeIndexFor, makeIsQueryable, vectorIndex } from "./search-indexes.ts";
 
-export const chunkCollection = defineCollection<ChunkDocument>({
+export const chunkCollection = defineCollection<ChunkRecord>({
   name: "chunks",
   indexes: [
     { name: "document", key: { tenantId: 1, documentId: 1, version: 1, n: 1 } },
@@ -37,11 +37,11 @@ export const chunkCollection = defineCollection<ChunkDocument>({
 });
 
 /** A chunk as ingestion makes it. Its id is `<documentId>:<version>:<n>`, so versions stand beside each other. */
-export type NewChunk = Omit<ChunkDocument, "_id" | "tenantId" | "embedding"> & { embedding: Float32Array };
+export type NewChunk = Omit<ChunkRecord, "_id" | "tenantId" | "embedding"> & { embedding: Float32Array };
 
 const listed = ["n", "content", "tokens", "page", "headings", "heading"] as const;
 /** A chunk as a list shows it. */
-export type ListedChunk = Shown<ChunkDocument, typeof listed>;
+export type ListedChunk = Shown<ChunkRecord, typeof listed>;
 
 export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
@@ -65,7 +65,7 @@ function* slicesOf(items: readonly NewChunk[]): Generator<readonly NewChunk[]> {
 }
 
 export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
-  const chunks = db.collection<ChunkDocument>(chunkCollection.name);
+  const chunks = db.collection<ChunkRecord>(chunkCollection.name);
   const indexFor = makeIndexFor(chunks);
   return {
     async insert(tenantId: string, items: readonly NewChunk[], inTurn = atOnce): Promise<void> {
@@ -100,14 +100,14 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
     ): Promise<Map<string, Float32Array>> {
       const filter = ofTenant(tenantId, { documentId, model, hash: { $in: [...new Set(hashes)] } });
       const found = new Map<string, Float32Array>();
-      const cursor = chunks.find(filter).project<Pick<ChunkDocument, "hash" | "embedding">>({ hash: 1, embedding: 1 });
+      const cursor = chunks.find(filter).project<Pick<ChunkRecord, "hash" | "embedding">>({ hash: 1, embedding: 1 });
       for await (const { hash, embedding } of cursor) found.set(hash, embedding.toFloat32Array());
       return found;
     },
     /** Removes the chunks of one version, of all before one, or of the whole document. */
     async remove(tenantId: string, { documentId, version, before }: RemovedChunks): Promise<void> {
       const versions = before === undefined ? {} : { version: { $lt: before } };
-      const filter: Filter<ChunkDocument> = {
+      const filter: Filter<ChunkRecord> = {
         ...ofTenant(tenantId, { documentId }),
         ...(version === undefined ? versions : { version }),
       };
@@ -143,7 +143,7 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
   };
 }
 
-function toDocument(tenantId: string, item: NewChunk): ChunkDocument {
+function toDocument(tenantId: string, item: NewChunk): ChunkRecord {
   const _id = `${item.documentId}:${item.version}:${item.n}`;
   return { _id, tenantId, ...item, embedding: Binary.fromFloat32Array(item.embedding) };
 }

@@ -1,9 +1,9 @@
 import type { Binary } from "mongodb";
 import { defined } from "../lib/defined.ts";
-import type { TenantDocument } from "./collection.ts";
+import type { TenantOwned } from "./collection.ts";
 
 /** A passage of a document as queries find it. Several versions of a document's chunks may be there at a time. */
-export type ChunkDocument = TenantDocument & {
+export type ChunkRecord = TenantOwned & {
   documentId: string;
   /** Absent in the collection `default`. */
   collection?: string;
@@ -33,7 +33,7 @@ export type ChunkDocument = TenantDocument & {
 };
 
 /** A chunk that a search found; `similarity` is (1 + cosine) / 2 of its vector and the query's by the same model, 0 without one. */
-export type ChunkHit = Pick<ChunkDocument, "documentId" | "version" | "content" | "model" | ChunkPlaceField> & {
+export type ChunkHit = Pick<ChunkRecord, "documentId" | "version" | "content" | "model" | ChunkPlaceField> & {
   _id: string;
   similarity: number;
 };
@@ -47,7 +47,7 @@ export function toHeading(headings: readonly string[]): string {
 }
 
 /** Where a chunk is, as it is shown: its page, the path of headings, and the path in one text. */
-export function placeOf({ page, headings, heading }: Pick<ChunkDocument, "page" | "headings" | "heading">) {
+export function placeOf({ page, headings, heading }: Pick<ChunkRecord, "page" | "headings" | "heading">) {
   const path = headings ?? heading?.split(" > ");
   return defined({ page, heading: path && toHeading(path), headings: path && [...path] });
 }

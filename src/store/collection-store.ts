@@ -1,12 +1,12 @@
 import type { Db, Filter } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import type { CollectionNames } from "./collection-filter.ts";
 import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, insertIfAbsent } from "./writes.ts";
 
 /** A collection of documents, and what it is as a vector store of OpenAI's surface, where its id is the name. */
-export type CollectionRecord = TenantDocument & {
+export type CollectionRecord = TenantOwned & {
   name: string;
   /** The name that its vector store shows. */
   label?: string;

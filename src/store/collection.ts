@@ -19,7 +19,7 @@ export function defineCollection<T extends Document>(declaration: CollectionDecl
 }
 
 /** A document that belongs to a tenant. */
-export type TenantDocument = { _id: string; tenantId: string };
+export type TenantOwned = { _id: string; tenantId: string };
 
 /** The collection's filter for one tenant: the tenant's id cannot be left out, nor overridden by `filter`. */
 export function ofTenant<F extends object>(tenantId: string, filter?: F): F & { tenantId: string } {

@@ -23,7 +23,7 @@ export type CallOrigin = {
  * The log record of one model call of any surface, however it ended. Never changed after it was written, but that its texts
  * are removed.
  */
-export type CompletionDocument = CallOrigin & {
+export type CompletionRecord = CallOrigin & {
   /** The log id, as `log_…`. */
   _id: string;
   tenantId: string;
@@ -63,17 +63,17 @@ export type CompletionDocument = CallOrigin & {
 /** What the store keeps for a call besides its texts, in bytes. */
 export const BYTES_BESIDE_TEXTS = 1_024;
 
-const withBytes = (document: CompletionDocument): CompletionDocument => {
+const withBytes = (document: CompletionRecord): CompletionRecord => {
   const texts = document.content === undefined ? 0 : calculateObjectSize(document.content);
   return { ...document, bytes: BYTES_BESIDE_TEXTS + texts };
 };
 
 /** How records count that were added (1) or removed (-1). */
-export const toLogUse = ({ tenantId, bytes = 0 }: Pick<CompletionDocument, "tenantId" | "bytes">, sign: 1 | -1) => {
+export const toLogUse = ({ tenantId, bytes = 0 }: Pick<CompletionRecord, "tenantId" | "bytes">, sign: 1 | -1) => {
   return { tenantId, kind: "callLogs" as const, bytes: sign * bytes };
 };
 
-export const completionsCollection = defineCollection<CompletionDocument>({
+export const completionsCollection = defineCollection<CompletionRecord>({
   name: "completions",
   indexes: [
     { key: { tenantId: 1, _id: -1 }, name: "failed_newest", partialFilterExpression: { outcome: "failed" } },
@@ -112,10 +112,10 @@ const shown = [
 ] as const;
 
 /** What a list shows of a call: not its texts. */
-export type ShownCompletion = Shown<CompletionDocument, typeof shown>;
+export type ShownCompletion = Shown<CompletionRecord, typeof shown>;
 
 /** Which calls are meant: those that have all of these, begun between two times. */
-export type CompletionFilter = Partial<Pick<CompletionDocument, (typeof filtered)[number]>> & {
+export type CompletionFilter = Partial<Pick<CompletionRecord, (typeof filtered)[number]>> & {
   from?: Date;
   to?: Date;
 };
@@ -125,7 +125,7 @@ export type CompletionStore = ReturnType<typeof makeCompletionStore>;
 
 /** `use` counts what a tenant keeps a moment behind the records, so that no call waits for it. */
 export function makeCompletionStore(db: Db, use: Pick<UseStore, "addLater">) {
-  const collection = db.collection<CompletionDocument>(completionsCollection.name);
+  const collection = db.collection<CompletionRecord>(completionsCollection.name);
   const { get } = makeRecords(collection);
   return {
     get,
@@ -145,14 +145,14 @@ export function makeCompletionStore(db: Db, use: Pick<UseStore, "addLater">) {
       });
     },
     /** Writes records; those that are there already (a repeated write) are left as they are, and do not count again. */
-    async insertMany(given: readonly CompletionDocument[]): Promise<void> {
+    async insertMany(given: readonly CompletionRecord[]): Promise<void> {
       if (given.length === 0) return;
       const documents = given.map(withBytes);
       const duplicates = await insertAll(documents);
       for (const document of documents.slice(duplicates)) use.addLater(toLogUse(document, 1));
     },
     /** Writes a record unless it is there already, and returns the one that is kept. */
-    async keep(given: CompletionDocument): Promise<CompletionDocument> {
+    async keep(given: CompletionRecord): Promise<CompletionRecord> {
       const document = withBytes(given);
       const { duplicates } = await runWrite(db, { insert: completionsCollection.name, documents: [document] });
       if (duplicates > 0) return (await get(document.tenantId, document._id)) ?? document;
@@ -162,7 +162,7 @@ export function makeCompletionStore(db: Db, use: Pick<UseStore, "addLater">) {
   };
 
   /** Returns how many were there already. */
-  async function insertAll(documents: CompletionDocument[]): Promise<number> {
+  async function insertAll(documents: CompletionRecord[]): Promise<number> {
     if (documents.every(({ content }) => content === undefined)) {
       const written = await runWrite(db, { insert: completionsCollection.name, documents, ordered: false });
       return written.duplicates;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Collection, Db } from "mongodb";
 import { AppError } from "../lib/errors.ts";
 import { jittered } from "../lib/jitter.ts";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { foreignAmong } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
@@ -12,7 +12,7 @@ import { changeOne } from "./writes.ts";
 export type ConversationItem = { id: string; text: string };
 
 /** A conversation of the Responses API: items that responses continue. */
-export type ConversationDocument = TenantDocument & {
+export type ConversationRecord = TenantOwned & {
   /** The key that made it. */
   keyId?: string;
   metadata: Record<string, string>;
@@ -26,7 +26,7 @@ export type ConversationDocument = TenantDocument & {
   expireAt: Date;
 };
 
-export const conversationCollection = defineCollection<ConversationDocument>({
+export const conversationCollection = defineCollection<ConversationRecord>({
   name: "conversations",
   indexes: [{ key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 }],
 });
@@ -39,7 +39,7 @@ const MAX_TRIES = 8;
 const RETRY_MS = 40;
 
 /** The bytes by which a conversation counts. */
-const bytesOf = ({ bytes, items }: Pick<ConversationDocument, "bytes" | "items">) =>
+const bytesOf = ({ bytes, items }: Pick<ConversationRecord, "bytes" | "items">) =>
   BYTES_BESIDE_TEXTS + bytes + items.length * BYTES_BESIDE_ITEM;
 
 /** The bytes of the texts of items. */
@@ -49,9 +49,9 @@ export const sumTexts = (items: readonly ConversationItem[]): number =>
 export type ConversationStore = ReturnType<typeof makeConversationStore>;
 
 export function makeConversationStore(db: Db, use: Pick<UseStore, "add">) {
-  const conversations: Collection<ConversationDocument> = db.collection(conversationCollection.name);
+  const conversations: Collection<ConversationRecord> = db.collection(conversationCollection.name);
   const { get, insert, remove } = makeRecords(conversations);
-  const count = ({ tenantId, expireAt: expiresAt }: ConversationDocument, bytes: number) =>
+  const count = ({ tenantId, expireAt: expiresAt }: ConversationRecord, bytes: number) =>
     use.add({ tenantId, kind: "sources", bytes, expiresAt });
   return {
     get,
@@ -60,11 +60,11 @@ export function makeConversationStore(db: Db, use: Pick<UseStore, "add">) {
       foreignAmong(conversations, ofTenant(tenantId, { _id: { $in: [...ids] } }), keyId),
     /** The size of a conversation; null when it is not there. */
     about: (tenantId: string, id: string) =>
-      conversations.findOne<Pick<ConversationDocument, "_id" | "bytes">>(ofTenant(tenantId, { _id: id }), {
+      conversations.findOne<Pick<ConversationRecord, "_id" | "bytes">>(ofTenant(tenantId, { _id: id }), {
         projection: { bytes: 1 },
       }),
     /** Adds a conversation, whose bytes count as stored until it expires. */
-    async insert(record: ConversationDocument): Promise<void> {
+    async insert(record: ConversationRecord): Promise<void> {
       await insert(record);
       await count(record, bytesOf(record));
     },
@@ -75,8 +75,8 @@ export function makeConversationStore(db: Db, use: Pick<UseStore, "add">) {
      */
     async change(
       { tenantId, id, expireAt }: { tenantId: string; id: string; expireAt: Date },
-      change: (record: ConversationDocument) => Partial<Pick<ConversationDocument, "items" | "metadata">>,
-    ): Promise<ConversationDocument | null> {
+      change: (record: ConversationRecord) => Partial<Pick<ConversationRecord, "items" | "metadata">>,
+    ): Promise<ConversationRecord | null> {
       for (let attempt = 1; attempt <= MAX_TRIES; attempt += 1) {
         const record = await get(tenantId, id);
         if (record === null) return null;

@@ -3,7 +3,7 @@ import { ofTenant } from "./collection.ts";
 import { runWrite } from "./writes.ts";
 
 /** A document of counters remembers what was added to it, so that a repeated write adds nothing twice. */
-export type CountedDocument = {
+export type CountedRecord = {
   _id: string;
   tenantId: string;
   /** The last batch of each writer, by the writer's id: one a process that added to it. */
@@ -22,7 +22,7 @@ const MAX_STATEMENTS = 500;
 
 /** Adds to documents of counters, each addition exactly once. */
 export function makeCountedOnce(db: Db, name: string) {
-  const collection = db.collection<CountedDocument>(name);
+  const collection = db.collection<CountedRecord>(name);
   const toStatement = ({ key, tenantId, fields, counts }: Addition, memory: Memory) => {
     const _id = JSON.stringify([...key, ...memory.place]);
     const update = { ...memory.note, $inc: counts, $setOnInsert: fields };
@@ -66,7 +66,7 @@ export function makeCountedOnce(db: Db, name: string) {
 }
 
 /** The marker against double counting: its place in the key, the filters for "not yet" and "already added", the update that sets it. */
-type Memory = { place: string[]; isNew: Filter<CountedDocument>; isOld: Filter<CountedDocument>; note: Document };
+type Memory = { place: string[]; isNew: Filter<CountedRecord>; isOld: Filter<CountedRecord>; note: Document };
 
 /** A writer adds its batches in order: one that is not after the last has been added. */
 function ofBatch({ writer, number }: UsageBatch): Memory {

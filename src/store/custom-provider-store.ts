@@ -1,5 +1,5 @@
 import { Binary, type Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import type { SealedKey } from "./provider-key-store.ts";
 import { makeRecords } from "./records.ts";
@@ -27,7 +27,7 @@ export type CustomModelRecord = {
 export type CustomProviderSettings = { baseUrl: string; wire: string; models: CustomModelRecord[] };
 
 /** A provider of one tenant's own, its key encrypted under the tenant's data key. */
-export type CustomProviderDocument = TenantDocument &
+export type CustomProviderRecord = TenantOwned &
   CustomProviderSettings & {
     name: string;
     /** Nonce, tag and ciphertext. */
@@ -38,7 +38,7 @@ export type CustomProviderDocument = TenantDocument &
     updatedAt: Date;
   };
 
-export const customProviderCollection = defineCollection<CustomProviderDocument>({
+export const customProviderCollection = defineCollection<CustomProviderRecord>({
   name: "customProviders",
   indexes: [{ name: "tenant", key: { tenantId: 1, name: 1 }, unique: true }],
 });
@@ -48,7 +48,7 @@ export type CustomProviderStore = ReturnType<typeof makeCustomProviderStore>;
 export const customProviderId = (tenantId: string, name: string) => `${tenantId}:${name}`;
 
 export function makeCustomProviderStore(db: Db) {
-  const providers = db.collection<CustomProviderDocument>(customProviderCollection.name);
+  const providers = db.collection<CustomProviderRecord>(customProviderCollection.name);
   const { get, count, remove } = makeRecords(providers);
   return {
     count,

@@ -1,9 +1,9 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /** A version that a definition has, or had: what is stored of it, as JSON, since its keys may mean something to the store. */
-export type DefinitionVersion = TenantDocument & {
+export type DefinitionVersion = TenantOwned & {
   /** The agent's, or the workflow's. */
   definitionId: string;
   version: number;

@@ -1,5 +1,5 @@
 import type { ErrorView } from "../lib/errors.ts";
-import { defineCollection, type TenantDocument } from "./collection.ts";
+import { defineCollection, type TenantOwned } from "./collection.ts";
 import type { DocumentState } from "./document-state.ts";
 import type { DocumentWarning } from "./document-warning.ts";
 
@@ -20,7 +20,7 @@ export type DocumentSource = {
 /** `ETag` and `Last-Modified` of a source. */
 export type SourceValidators = { etag?: string; lastModified?: string };
 
-export type DocumentRecord = TenantDocument & {
+export type DocumentRecord = TenantOwned & {
   title: string;
   /** Absent in the collection `default`. */
   collection?: string;

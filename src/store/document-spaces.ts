@@ -1,11 +1,11 @@
 import type { Collection } from "mongodb";
-import { ofTenant, type TenantDocument } from "./collection.ts";
+import { ofTenant, type TenantOwned } from "./collection.ts";
 import { documentCollection } from "./document-record.ts";
 import type { DocumentState } from "./document-state.ts";
 import { changeOne, updateIf } from "./writes.ts";
 
 /** What is looked at of a document when it moves to another space. */
-type InSpace = TenantDocument & {
+type InSpace = TenantOwned & {
   vectorSpace?: string;
   status: DocumentState;
   version: number;

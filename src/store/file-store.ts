@@ -1,6 +1,6 @@
 import type { Db, UpdateFilter } from "mongodb";
 import { defined } from "../lib/defined.ts";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { findFirst, findPage, ofKey, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne } from "./writes.ts";
@@ -26,7 +26,7 @@ export const filePurposes = ["batch", "batch_output", "assistants", "user_data"]
 export type FilePurpose = (typeof filePurposes)[number];
 
 /** A file: requests of a batch as JSON lines, their answers, or a document. Its bytes are in the source store, under its id. */
-export type FileDocument = TenantDocument & {
+export type FileRecord = TenantOwned & {
   filename: string;
   purpose: FilePurpose;
   /** The key that uploaded it; absent in older records, and of answers. */
@@ -43,7 +43,7 @@ export type FileDocument = TenantDocument & {
 export type FileBatchFault = { code: string; message: string; param: string | null; line: number | null };
 
 /** A batch as a client of OpenAI's or Anthropic's surface made it: a file of requests, each a job of its own. */
-export type FileBatchDocument = TenantDocument & {
+export type FileBatchRecord = TenantOwned & {
   keyId: string;
   /** The subject of the key. */
   startedBy?: string;
@@ -77,7 +77,7 @@ export type FileBatchDocument = TenantDocument & {
   reachedAt: Partial<Record<FileBatchState, Date>>;
 };
 
-export const fileCollection = defineCollection<FileDocument>({
+export const fileCollection = defineCollection<FileRecord>({
   name: "files",
   indexes: [
     { name: "tenant_newest", key: { tenantId: 1, _id: -1 } },
@@ -86,10 +86,7 @@ export const fileCollection = defineCollection<FileDocument>({
 });
 
 /** The time at which a file expires that is made then, and is kept for so many seconds. */
-export function expiryAfter(
-  createdAt: Date,
-  seconds: number | undefined,
-): Pick<FileDocument, "expiresAt" | "removeAt"> {
+export function expiryAfter(createdAt: Date, seconds: number | undefined): Pick<FileRecord, "expiresAt" | "removeAt"> {
   if (seconds === undefined) return {};
   const at = new Date(createdAt.getTime() + seconds * 1_000);
   return { expiresAt: at, removeAt: at };
@@ -98,7 +95,7 @@ export function expiryAfter(
 /** Which files are still there. */
 const unexpired = () => ({ expiresAt: { $not: { $lte: new Date() } } });
 
-export const fileBatchCollection = defineCollection<FileBatchDocument>({
+export const fileBatchCollection = defineCollection<FileBatchRecord>({
   name: "fileBatches",
   indexes: [
     { name: "tenant_newest", key: { tenantId: 1, _id: -1 } },
@@ -109,12 +106,12 @@ export const fileBatchCollection = defineCollection<FileBatchDocument>({
 });
 
 export function makeFileStore(db: Db) {
-  const files = db.collection<FileDocument>(fileCollection.name);
-  const batches = db.collection<FileBatchDocument>(fileBatchCollection.name);
+  const files = db.collection<FileRecord>(fileCollection.name);
+  const batches = db.collection<FileBatchRecord>(fileBatchCollection.name);
   const { ensure, remove, count } = makeRecords(files);
   const { insert: insertBatch, get: findBatch, remove: removeBatch } = makeRecords(batches);
   return {
-    find: (tenantId: string, fileId: string): Promise<FileDocument | null> =>
+    find: (tenantId: string, fileId: string): Promise<FileRecord | null> =>
       files.findOne(ofTenant(tenantId, { _id: fileId, ...unexpired() })),
     /** Those of these files that are there. */
     findAll: (tenantId: string, fileIds: readonly string[]) =>
@@ -125,13 +122,13 @@ export function makeFileStore(db: Db) {
     list: (
       tenantId: string,
       { purpose, keyId, ...page }: PageQuery & { purpose?: FilePurpose | undefined; keyId?: string | undefined },
-    ): Promise<Page<FileDocument>> =>
+    ): Promise<Page<FileRecord>> =>
       findPage(files, { tenantId, page, filter: { ...unexpired(), ...defined({ purpose, keyId }) } }),
     /** Files of all tenants that are to be removed. */
     expiredFiles: ({ before, limit }: { before: Date; limit: number }) =>
       findFirst(files, { removeAt: { $lte: before } }, { by: "removeAt", limit }),
     /** Leaves an expired file for a later sweep. */
-    postponeRemoval: async ({ tenantId, _id }: TenantDocument, removeAt: Date): Promise<void> =>
+    postponeRemoval: async ({ tenantId, _id }: TenantOwned, removeAt: Date): Promise<void> =>
       void (await files.updateOne(ofTenant(tenantId, { _id }), { $set: { removeAt } })),
     insertBatch,
     findBatch,
@@ -141,15 +138,15 @@ export function makeFileStore(db: Db) {
       tenantId: string,
       endpoints: readonly string[],
       { keyId, ...page }: PageQuery & { keyId?: string | undefined },
-    ): Promise<Page<FileBatchDocument>> {
-      const matches = ofKey(keyId, (batch: FileBatchDocument) => batch.keyId);
+    ): Promise<Page<FileBatchRecord>> {
+      const matches = ofKey(keyId, (batch: FileBatchRecord) => batch.keyId);
       return findPage(batches, { tenantId, page, filter: { endpoint: { $in: [...endpoints] } }, matches });
     },
     /** Changes a batch that is in one of these states; null when it is not. */
     changeBatch: (
-      { _id, tenantId }: TenantDocument,
+      { _id, tenantId }: TenantOwned,
       from: readonly FileBatchState[],
-      update: UpdateFilter<FileBatchDocument>,
+      update: UpdateFilter<FileBatchRecord>,
     ) => changeOne(batches, ofTenant(tenantId, { _id, status: { $in: [...from] } }), update),
     /** Open batches of all tenants that nothing happened to since `before`, the oldest first. */
     unfinishedBatches({ before, limit }: { before: Date; limit: number }) {

@@ -1,5 +1,5 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { makeRecords } from "./records.ts";
 import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent } from "./writes.ts";
@@ -14,7 +14,7 @@ export type StoredReply = {
 };
 
 /** A call that was made with an idempotency key. `_id` is the tenant's id, and a hash of role, subject and key. */
-export type IdempotencyDocument = TenantDocument & {
+export type IdempotencyRecord = TenantOwned & {
   /** Hash of method, path and body: another call must not use the same key. */
   fingerprint: string;
   /** New for each process that runs the call; fences one that lost its lease. */
@@ -32,17 +32,17 @@ export type IdempotencyDocument = TenantDocument & {
 };
 
 /** A large text of an answer. Its id is that of the call, and the token of the process that ran it. */
-type LargeText = TenantDocument & Pick<IdempotencyDocument, "expiresAt"> & { text: string };
+type LargeText = TenantOwned & Pick<IdempotencyRecord, "expiresAt"> & { text: string };
 /** A longer text has a record of its own, in bytes. */
 const LARGE_BYTES = 256 << 10;
 const textIdOf = ({ _id, token }: Pick<Claim, "_id" | "token">) => `${_id}:${token}`;
 
-export const idempotencyCollection = defineCollection<IdempotencyDocument>({
+export const idempotencyCollection = defineCollection<IdempotencyRecord>({
   name: "idempotency",
   indexes: [{ name: "expiry", key: { expiresAt: 1 }, expireAfterSeconds: 0 }],
 });
 
-export type Claim = Pick<IdempotencyDocument, "_id" | "tenantId" | "token" | "expiresAt">;
+export type Claim = Pick<IdempotencyRecord, "_id" | "tenantId" | "token" | "expiresAt">;
 
 /** What the store needs for a record beside the text of its response, in bytes. */
 export const BYTES_BESIDE_TEXT = 512;
@@ -50,7 +50,7 @@ export const BYTES_BESIDE_TEXT = 512;
 export type IdempotencyStore = ReturnType<typeof makeIdempotencyStore>;
 
 export function makeIdempotencyStore(db: Db) {
-  const records = db.collection<IdempotencyDocument>(idempotencyCollection.name);
+  const records = db.collection<IdempotencyRecord>(idempotencyCollection.name);
   const texts = db.collection<LargeText>(idempotencyCollection.name);
   const use = makeUseStore(db);
   /** What the record says of an answer. The text is there before that: nobody finds the answer without it. */
@@ -64,13 +64,13 @@ export function makeIdempotencyStore(db: Db) {
   const running = ({ _id, token }: Claim) => ({ _id, token, isDone: false });
   return {
     /** Adds the record of a call that begins; false when its id is taken. */
-    insert: (record: IdempotencyDocument) => insertIfAbsent(records, record),
+    insert: (record: IdempotencyRecord) => insertIfAbsent(records, record),
     find: makeRecords(records).get,
     /** The text of an answer of which `largeBytes` tells; undefined if it is not there any more. */
     text: async (claim: Claim): Promise<string | undefined> =>
       (await texts.findOne(ofTenant(claim.tenantId, { _id: textIdOf(claim) })))?.text,
     /** Puts `record` in the place of the one that `token` held; false when another process was first. */
-    async takeOver(record: IdempotencyDocument, token: string): Promise<boolean> {
+    async takeOver(record: IdempotencyRecord, token: string): Promise<boolean> {
       const { modifiedCount } = await records.replaceOne({ _id: record._id, token }, record);
       return modifiedCount === 1;
     },

@@ -1,5 +1,5 @@
 import type { Collection, Db, Filter, WithId } from "mongodb";
-import { defineCollection, type IndexDeclaration, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, type IndexDeclaration, ofTenant, type TenantOwned } from "./collection.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne } from "./writes.ts";
@@ -9,7 +9,7 @@ export const roles = ["member", "admin", "owner"] as const;
 export type Role = (typeof roles)[number];
 
 /** A key as it is stored: never the key, only its hash and a preview to recognize it by. */
-export type KeyDocument = TenantDocument & {
+export type KeyRecord = TenantOwned & {
   /** SHA-256 of the key, in hex. */
   hash: string;
   /** As `sk_abcd…wxyz`, or `pk_abcd…wxyz` of a widget key. */
@@ -17,7 +17,7 @@ export type KeyDocument = TenantDocument & {
   createdAt: Date;
 };
 
-export type ApiKeyDocument = KeyDocument & {
+export type ApiKeyRecord = KeyRecord & {
   role: Role;
   /** Who acts by this key. */
   subject: string;
@@ -33,7 +33,7 @@ export type ApiKeyDocument = KeyDocument & {
 const shown = ["preview", "role", "subject", "name", "collections", "createdAt", "expiresAt", "lastUsedAt"] as const;
 
 /** What owners see of a key: not its hash. */
-export type ShownApiKey = Shown<ApiKeyDocument, typeof shown>;
+export type ShownApiKey = Shown<ApiKeyRecord, typeof shown>;
 
 /** Who started a run, as its record keeps them: what it does is counted to their key, and may do what that may. */
 export type StoredCaller = { keyId: string; subject: string; role: Role; collections?: readonly string[] };
@@ -44,7 +44,7 @@ export const keyIndexes: readonly IndexDeclaration[] = [
 ];
 
 /** By hash, over all tenants: this is how callers' tenants are found. */
-export function makeHashLookup<T extends KeyDocument>(keys: Collection<T>) {
+export function makeHashLookup<T extends KeyRecord>(keys: Collection<T>) {
   return (hashes: readonly string[]): Promise<WithId<T>[]> => {
     const filter = { hash: { $in: [...hashes] } } as Filter<T>; // the driver's types cannot follow a generic record
     return keys
@@ -54,10 +54,10 @@ export function makeHashLookup<T extends KeyDocument>(keys: Collection<T>) {
   };
 }
 
-export const apiKeyCollection = defineCollection<ApiKeyDocument>({ name: "apiKeys", indexes: keyIndexes });
+export const apiKeyCollection = defineCollection<ApiKeyRecord>({ name: "apiKeys", indexes: keyIndexes });
 
 export function makeApiKeyStore(db: Db) {
-  const keys = db.collection<ApiKeyDocument>(apiKeyCollection.name);
+  const keys = db.collection<ApiKeyRecord>(apiKeyCollection.name);
   const notRevoked = { revokedAt: { $exists: false } };
   return {
     insert: makeRecords(keys).insert,

@@ -1,9 +1,9 @@
 import type { Db } from "mongodb";
-import type { ChunkDocument } from "./chunk.ts";
+import type { ChunkRecord } from "./chunk.ts";
 import { chunkCollection } from "./chunk-store.ts";
 import { type DocumentRecord, documentCollection } from "./document-record.ts";
 import { fileBatchCollection } from "./file-store.ts";
-import { type OrganizationDocument, organizationCollection } from "./organization-store.ts";
+import { type OrganizationRecord, organizationCollection } from "./organization-store.ts";
 import { type TenantRecord, tenantCollection } from "./tenant-store.ts";
 import { toSpaceKey } from "./vector-space.ts";
 import { workflowCollection } from "./workflow-store.ts";
@@ -39,7 +39,7 @@ export const migrations: readonly Migration[] = [
   {
     what: "let tenants that others made share the limits of their root",
     async run(db) {
-      const organizations = db.collection<OrganizationDocument>(organizationCollection.name);
+      const organizations = db.collection<OrganizationRecord>(organizationCollection.name);
       const tenants = db.collection<TenantRecord>(tenantCollection.name);
       const makers = new Map<string, string>();
       for await (const { founderTenantId, tenants: held } of organizations.find({
@@ -59,7 +59,7 @@ export const migrations: readonly Migration[] = [
     what: "note by which model each document was embedded",
     async run(db) {
       const documents = db.collection<DocumentRecord>(documentCollection.name);
-      const chunks = db.collection<ChunkDocument>(chunkCollection.name);
+      const chunks = db.collection<ChunkRecord>(chunkCollection.name);
       const unnoted = documents.find({ vectorSpace: { $exists: false }, version: { $gt: 0 } });
       for await (const { _id, tenantId, version } of unnoted.project<DocumentRecord>({ tenantId: 1, version: 1 })) {
         const chunk = await chunks.findOne({ tenantId, documentId: _id, version });

@@ -2,9 +2,9 @@ import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
 
 /** A session of the operator's browser. The token in its cookie is never stored, only what it makes with the password. */
-type OperatorSessionDocument = { _id: string; hash: string; createdAt: Date; expiresAt: Date };
+type OperatorSessionRecord = { _id: string; hash: string; createdAt: Date; expiresAt: Date };
 
-export const operatorSessionCollection = defineCollection<OperatorSessionDocument>({
+export const operatorSessionCollection = defineCollection<OperatorSessionRecord>({
   name: "operatorSessions",
   indexes: [
     { name: "hash", key: { hash: 1 }, unique: true },
@@ -18,10 +18,10 @@ const REMOVED_AT_ONCE = 100;
 export type OperatorSessionStore = ReturnType<typeof makeOperatorSessionStore>;
 
 export function makeOperatorSessionStore(db: Db) {
-  const sessions = db.collection<OperatorSessionDocument>(operatorSessionCollection.name);
+  const sessions = db.collection<OperatorSessionRecord>(operatorSessionCollection.name);
   return {
     /** Adds a session, and removes all but the `kept` newest. */
-    async insert(session: OperatorSessionDocument, kept: number): Promise<void> {
+    async insert(session: OperatorSessionRecord, kept: number): Promise<void> {
       await sessions.insertOne(session);
       const newest = await sessions
         .find()

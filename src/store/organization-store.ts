@@ -17,7 +17,7 @@ export type OrganizationTenant = {
 };
 
 /** Several tenants under one roof. It belongs to no tenant: its members say who may see it. */
-export type OrganizationDocument = {
+export type OrganizationRecord = {
   _id: string;
   name: string;
   /** The tenant that founded it. */
@@ -27,7 +27,7 @@ export type OrganizationDocument = {
   members: Member[];
 };
 
-export const organizationCollection = defineCollection<OrganizationDocument>({
+export const organizationCollection = defineCollection<OrganizationRecord>({
   name: "organizations",
   indexes: [
     { name: "founder", key: { founderTenantId: 1 } },
@@ -40,22 +40,22 @@ export type MemberChoice = MemberId & { roles: readonly Role[] };
 
 /** Every function but `namesOf` acts on behalf of a member: an organization of others does not exist for it. */
 export function makeOrganizationStore(db: Db) {
-  const organizations = db.collection<OrganizationDocument>(organizationCollection.name);
+  const organizations = db.collection<OrganizationRecord>(organizationCollection.name);
   return {
-    async insert(organization: OrganizationDocument): Promise<void> {
+    async insert(organization: OrganizationRecord): Promise<void> {
       await organizations.insertOne(organization);
     },
     /** An organization in which the member has one of the roles; null for any other. */
-    find: (member: MemberChoice, organizationId: string): Promise<OrganizationDocument | null> =>
+    find: (member: MemberChoice, organizationId: string): Promise<OrganizationRecord | null> =>
       organizations.findOne({ _id: organizationId, ...ofMember(member) }),
     /** An organization that holds the tenant, and in which the member has one of the roles. */
-    findHolding: (member: MemberChoice, tenantId: string): Promise<OrganizationDocument | null> =>
+    findHolding: (member: MemberChoice, tenantId: string): Promise<OrganizationRecord | null> =>
       organizations.findOne({ "tenants.tenantId": tenantId, ...ofMember(member) }),
     /** Names of organizations that hold any of these tenants, for the operator; at most `limit`. */
     async namesOf(tenantIds: readonly string[], limit: number) {
       const holding = organizations.find({ "tenants.tenantId": { $in: [...tenantIds] } });
       const found = await holding
-        .project<Pick<OrganizationDocument, "_id" | "name" | "tenants">>({ name: 1, "tenants.tenantId": 1 })
+        .project<Pick<OrganizationRecord, "_id" | "name" | "tenants">>({ name: 1, "tenants.tenantId": 1 })
         .limit(limit)
         .toArray();
       return found.map(({ _id, name, tenants }) => ({
@@ -88,6 +88,6 @@ export function makeOrganizationStore(db: Db) {
   };
 }
 
-function ofMember({ tenantId, subject, roles }: MemberChoice): Filter<OrganizationDocument> {
+function ofMember({ tenantId, subject, roles }: MemberChoice): Filter<OrganizationRecord> {
   return { members: { $elemMatch: { tenantId, subject, role: { $in: [...roles] } } } };
 }

@@ -1,6 +1,6 @@
 import { BSON, type Collection, type Document, type Filter } from "mongodb";
 import { defined } from "../lib/defined.ts";
-import { ofTenant, type TenantDocument } from "./collection.ts";
+import { ofTenant, type TenantOwned } from "./collection.ts";
 
 /**
  * Which page of a list is wanted: at most `limit` records, after the one with the id `cursor`; without it the first page. With
@@ -44,7 +44,7 @@ export const projectionOf = (fields: readonly string[]) =>
   Object.fromEntries(fields.map((field) => [field, 1] as const));
 
 /** One page of a tenant's records, the newest first. It ends at its limit, or before it would exceed 2 MiB. */
-export async function findPage<S extends { _id: string }, T extends TenantDocument>(
+export async function findPage<S extends { _id: string }, T extends TenantOwned>(
   records: Collection<T>,
   { tenantId, page: { limit, cursor, newerThan }, filter, fields = [], since, matches }: PageRequest<S & T>,
 ): Promise<Page<S>> {
@@ -84,7 +84,7 @@ export function ofKey<T>(keyId: string | undefined, startedBy: (record: T) => st
 }
 
 /** The ids of the records that a filter finds and that this key has not started. */
-export async function foreignAmong<T extends TenantDocument & { keyId?: string }>(
+export async function foreignAmong<T extends TenantOwned & { keyId?: string }>(
   records: Collection<T>,
   filter: Filter<T>,
   keyId: string,

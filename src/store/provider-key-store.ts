@@ -1,11 +1,11 @@
 import { Binary, type Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
 /** A customer's key for a provider, encrypted under the tenant's data key. */
-export type ProviderKeyDocument = TenantDocument & {
+export type ProviderKeyRecord = TenantOwned & {
   provider: string;
   /** Nonce, tag and ciphertext. */
   sealed: Binary;
@@ -16,18 +16,18 @@ export type ProviderKeyDocument = TenantDocument & {
 };
 
 /** A tenant's data key, encrypted under a master key. */
-export type DataKeyDocument = TenantDocument & {
+export type DataKeyRecord = TenantOwned & {
   masterKeyId: string;
   wrapped: Binary;
   createdAt: Date;
 };
 
-export const providerKeyCollection = defineCollection<ProviderKeyDocument>({
+export const providerKeyCollection = defineCollection<ProviderKeyRecord>({
   name: "providerKeys",
   indexes: [{ name: "tenant", key: { tenantId: 1, provider: 1 }, unique: true }],
 });
 
-export const dataKeyCollection = defineCollection<DataKeyDocument>({
+export const dataKeyCollection = defineCollection<DataKeyRecord>({
   name: "dataKeys",
   indexes: [{ name: "master", key: { masterKeyId: 1, _id: 1 } }],
 });
@@ -41,11 +41,11 @@ const ofProvider = (tenantId: string, provider: string) => ofTenant(tenantId, { 
 const toFields = ({ sealed, preview, at }: SealedKey) => ({ sealed: new Binary(sealed), preview, updatedAt: at });
 
 export function makeProviderKeyStore(db: Db) {
-  const keys = db.collection<ProviderKeyDocument>(providerKeyCollection.name);
-  const dataKeys = db.collection<DataKeyDocument>(dataKeyCollection.name);
+  const keys = db.collection<ProviderKeyRecord>(providerKeyCollection.name);
+  const dataKeys = db.collection<DataKeyRecord>(dataKeyCollection.name);
   const { get, ensure } = makeRecords(dataKeys);
   return {
-    find: (tenantId: string, provider: string): Promise<ProviderKeyDocument | null> =>
+    find: (tenantId: string, provider: string): Promise<ProviderKeyRecord | null> =>
       keys.findOne(ofProvider(tenantId, provider)),
     list: (tenantId: string) => findFirst(keys, ofTenant(tenantId), { by: "provider", limit: 100 }),
     /** Sets a tenant's key, in the place of the one that is there. */
@@ -71,7 +71,7 @@ export function makeProviderKeyStore(db: Db) {
         { by: "_id", limit },
       ),
     /** Puts newly wrapped bytes in the place of exactly these; false when they have changed meanwhile. */
-    rewrapDataKey: (there: DataKeyDocument, { masterKeyId, wrapped }: WrappedKey) =>
+    rewrapDataKey: (there: DataKeyRecord, { masterKeyId, wrapped }: WrappedKey) =>
       updateIf(
         dataKeys,
         { _id: there._id, masterKeyId: there.masterKeyId, wrapped: there.wrapped },

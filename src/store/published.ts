@@ -1,5 +1,5 @@
 import { BSON, type Collection, type Filter } from "mongodb";
-import { ofTenant, type TenantDocument } from "./collection.ts";
+import { ofTenant, type TenantOwned } from "./collection.ts";
 import { findPage, projectionOf } from "./page.ts";
 
 /** Which tools are wanted: those after a name, at most `limit`, and none after the one with which they have more than `maxBytes`. */
@@ -14,7 +14,7 @@ const BATCH = 10;
  * What a tenant has published of a collection, as tools: `name` is the field of a tool's name, `fields` are those that `toTool`
  * reads. Of two with one name, made at the same time, the newer counts.
  */
-export function makePublished<T extends TenantDocument, S extends { _id: string }, P extends { name: string }>(
+export function makePublished<T extends TenantOwned, S extends { _id: string }, P extends { name: string }>(
   records: Collection<T>,
   { name, fields }: { name: string; fields: readonly string[] },
   toTool: (record: S) => P[],

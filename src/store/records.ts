@@ -1,15 +1,15 @@
 import type { Collection, Document, Filter, UpdateFilter } from "mongodb";
-import { ofTenant, type TenantDocument } from "./collection.ts";
+import { ofTenant, type TenantOwned } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import { changeOne, insertOrFind, updateIf } from "./writes.ts";
 
-type AnyDocument = TenantDocument & Document;
+type AnyDocument = TenantOwned & Document;
 
 /** The driver's types cannot follow the fields of a generic record: here they may be any. */
-const untyped = <T extends TenantDocument>(records: Collection<T>) => records as unknown as Collection<AnyDocument>;
+const untyped = <T extends TenantOwned>(records: Collection<T>) => records as unknown as Collection<AnyDocument>;
 
 /** What the repositories of tenants' records have in common. */
-export function makeRecords<T extends TenantDocument>(collection: Collection<T>) {
+export function makeRecords<T extends TenantOwned>(collection: Collection<T>) {
   const records = untyped(collection);
   return {
     /** @throws the driver's error 11000 when one of its id, or of another unique value, is there. */
@@ -27,7 +27,7 @@ export function makeRecords<T extends TenantDocument>(collection: Collection<T>)
 }
 
 /** A record that is replaced version by version. */
-export type VersionedDocument = TenantDocument & {
+export type VersionedRecord = TenantOwned & {
   /** 1 at creation, one more at each replacement. */
   version: number;
   /** Who made it: they, and admins, may change it. */
@@ -37,7 +37,7 @@ export type VersionedDocument = TenantDocument & {
 };
 
 /** As `makeRecords`, for records with versions. `optional`: fields that a replacement without them removes. */
-export function makeVersionedRecords<T extends VersionedDocument, Change>(
+export function makeVersionedRecords<T extends VersionedRecord, Change>(
   collection: Collection<T>,
   optional: readonly (keyof Change)[] = [],
 ) {
@@ -58,7 +58,7 @@ export function makeVersionedRecords<T extends VersionedDocument, Change>(
 }
 
 /** A record of work that a job does. Whether it waits or runs is on that job. */
-export type WorkDocument = TenantDocument & {
+export type StoredWork = TenantOwned & {
   jobId: string;
   /** True until the work has ended, and then absent. */
   isOpen?: true;
@@ -69,7 +69,7 @@ export type WorkDocument = TenantDocument & {
 };
 
 /** For records of work; what has ended is never changed. `unfinished` finds those that are `watched`, with `fields`. */
-export function makeWorkRecords<T extends WorkDocument, const F extends keyof T & string>(
+export function makeWorkRecords<T extends StoredWork, const F extends keyof T & string>(
   collection: Collection<T>,
   { watched, fields }: { watched: Filter<T>; fields: readonly F[] },
 ) {

@@ -1,10 +1,10 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { makeWorkRecords, type WorkDocument } from "./records.ts";
+import { makeWorkRecords, type StoredWork } from "./records.ts";
 import { unlessDuplicate } from "./writes.ts";
 
 /** The move of a tenant's documents to an embedding model. A tenant has one at a time, and keeps the last one. */
-export type ReindexRecord = WorkDocument & {
+export type ReindexRecord = StoredWork & {
   model: string;
   /** The length of the model's vectors, once it is known. */
   dimensions?: number;

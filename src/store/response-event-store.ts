@@ -1,12 +1,12 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /**
  * Some events of a response that is made in the background. They are numbered without a gap, and each record is named after its
  * first number: so of two processes that write at once, one is refused, and nothing follows the end.
  */
-export type ResponseEventRecord = TenantDocument & {
+export type ResponseEventRecord = TenantOwned & {
   responseId: string;
   /** The number of the first event, and the one after the last. */
   from: number;

@@ -1,15 +1,15 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { gatherWrites } from "./gather-writes.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { foreignAmong, projectionOf } from "./page.ts";
-import { makeWorkRecords, type WorkDocument } from "./records.ts";
+import { makeWorkRecords, type StoredWork } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
 import { insertIfAbsent, runWrite } from "./writes.ts";
 
 /** A response of the Responses API that is read again. Its contents are JSON texts: they may have any fields, at any depth. */
-export type StoredResponse = TenantDocument & {
+export type StoredResponse = TenantOwned & {
   /** The key that asked for it; absent in records of earlier releases. */
   keyId?: string;
   /** The response as its caller got it, without its output. */
@@ -36,7 +36,7 @@ export type StoredResponse = TenantDocument & {
 
 /** A response that is made in the background, by a job. */
 export type BackgroundResponse = StoredResponse &
-  WorkDocument & {
+  StoredWork & {
     /** Who asked for it: its calls are made and counted for them. */
     caller: StoredCaller & { surface: string };
     /** Whether its events are recorded. */

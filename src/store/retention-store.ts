@@ -2,8 +2,8 @@ import type { Collection, Db, Filter } from "mongodb";
 import { firstIdAt, type IdKind } from "../lib/ids.ts";
 import { type AgentRunRecord, agentRunCollection } from "./agent-run-store.ts";
 import { type AuditEntry, auditCollection } from "./audit-store.ts";
-import { ofTenant, type TenantDocument } from "./collection.ts";
-import { BYTES_BESIDE_TEXTS, type CompletionDocument, completionsCollection, toLogUse } from "./completion-store.ts";
+import { ofTenant, type TenantOwned } from "./collection.ts";
+import { BYTES_BESIDE_TEXTS, type CompletionRecord, completionsCollection, toLogUse } from "./completion-store.ts";
 import { aboutUse, toRemoved } from "./run-use.ts";
 import { makeUseStore } from "./use-store.ts";
 import {
@@ -21,14 +21,14 @@ export const REMOVED_AT_A_TIME = 200;
  * An id holds the time when it was made, so that no further index is needed.
  */
 export function makeRetentionStore(db: Db) {
-  const completions = db.collection<CompletionDocument>(completionsCollection.name);
+  const completions = db.collection<CompletionRecord>(completionsCollection.name);
   const workflowRuns = db.collection<WorkflowRunRecord>(workflowRunCollection.name);
   const workflowSteps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
   const agentRuns = db.collection<AgentRunRecord>(agentRunCollection.name);
   const auditSteps = db.collection<AuditEntry>(auditCollection.name);
   const use = makeUseStore(db);
   // Another worker may remove the same records at once: only as many count as were removed here.
-  const removeRuns = async <T extends TenantDocument>(runs: Collection<T>, old: readonly Removed[]) => {
+  const removeRuns = async <T extends TenantOwned>(runs: Collection<T>, old: readonly Removed[]) => {
     const removed = await removeAll(runs, old);
     await use.addAll(old.slice(0, removed).flatMap(toRemoved));
     return removed;
@@ -86,24 +86,24 @@ export function makeRetentionStore(db: Db) {
 }
 
 /** What is read of a record that is about to be removed. Those of earlier releases have no bytes, and do not count. */
-type Removed = TenantDocument & { bytes?: number };
+type Removed = TenantOwned & { bytes?: number };
 
 /** The oldest records of a kind that were made before a time. */
-function findOld<T extends TenantDocument>(
+function findOld<T extends TenantOwned>(
   collection: Collection<T>,
   { kind, before, filter }: { kind: IdKind; before: Date; filter?: Filter<T> },
 ): Promise<Removed[]> {
   return findOldest(collection, { _id: { $lt: firstIdAt(kind, before) }, ...filter } as Filter<T>); // of any T, `_id` is a string
 }
 
-function findOldest<T extends TenantDocument>(collection: Collection<T>, filter: Filter<T>): Promise<Removed[]> {
+function findOldest<T extends TenantOwned>(collection: Collection<T>, filter: Filter<T>): Promise<Removed[]> {
   const oldest = collection.find<Removed>(filter, { projection: aboutUse }).sort({ _id: 1 });
   return oldest.limit(REMOVED_AT_A_TIME).toArray();
 }
 
-async function removeAll<T extends TenantDocument>(
+async function removeAll<T extends TenantOwned>(
   collection: Collection<T>,
-  records: readonly TenantDocument[],
+  records: readonly TenantOwned[],
 ): Promise<number> {
   if (records.length === 0) return 0;
   const ids = records.map(({ _id }) => _id);

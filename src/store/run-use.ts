@@ -1,14 +1,14 @@
 import { calculateObjectSize } from "bson";
 import type { Collection, Document } from "mongodb";
 import { ofTenant } from "./collection.ts";
-import type { WorkDocument } from "./records.ts";
+import type { StoredWork } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
 
 /** What every run counts when it begins, at least, in bytes: small ones are not counted again when they end. */
 const LEAST_BYTES = 4 << 10;
 
 /** A run that counts among those that its tenant keeps. */
-export type CountedRun = WorkDocument & {
+export type CountedRun = StoredWork & {
   /** The bytes by which it counts. Absent in records of earlier releases, which do not count. */
   bytes?: number;
   /** When the store forgets it, of one that it does forget. */

@@ -1,5 +1,5 @@
 import type { Collection } from "mongodb";
-import type { ChunkDocument } from "./chunk.ts";
+import type { ChunkRecord } from "./chunk.ts";
 import type { SearchIndexDeclaration } from "./collection.ts";
 
 /** How long it is taken for known whether an index can be queried, in ms. */
@@ -7,7 +7,7 @@ const KNOWN_MS = 2_000;
 /** Dimensions of the platform's own embedding model, whose index is there from the start. */
 const OWN_DIMENSIONS = 512;
 
-type Chunks = Collection<ChunkDocument>;
+type Chunks = Collection<ChunkRecord>;
 type Declared = readonly SearchIndexDeclaration[];
 
 /** The index of vectors of one length: each holds only those, and another embedding model may make others. */

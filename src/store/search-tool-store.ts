@@ -2,10 +2,10 @@ import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
 import { makePublished } from "./published.ts";
-import { makeVersionedRecords, type VersionedDocument } from "./records.ts";
+import { makeVersionedRecords, type VersionedRecord } from "./records.ts";
 
 /** A tool of `/mcp` that searches a set of documents. */
-export type SearchToolRecord = VersionedDocument & {
+export type SearchToolRecord = VersionedRecord & {
   name: string;
   description: string;
   /** The collections that it searches; absent: all. */

@@ -1,9 +1,9 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { makeRecords } from "./records.ts";
 
 /** A browser's session, which stands for an API key until it ends. The token in its cookie is never stored, only its hash. */
-export type SessionDocument = TenantDocument & {
+export type SessionRecord = TenantOwned & {
   /** SHA-256 of the token, in hex. */
   hash: string;
   keyId: string;
@@ -13,7 +13,7 @@ export type SessionDocument = TenantDocument & {
   expiresAt: Date;
 };
 
-export const sessionCollection = defineCollection<SessionDocument>({
+export const sessionCollection = defineCollection<SessionRecord>({
   name: "sessions",
   indexes: [
     { name: "hash", key: { hash: 1 }, unique: true },
@@ -26,10 +26,10 @@ export const sessionCollection = defineCollection<SessionDocument>({
 const REMOVED_AT_ONCE = 100;
 
 export function makeSessionStore(db: Db) {
-  const sessions = db.collection<SessionDocument>(sessionCollection.name);
+  const sessions = db.collection<SessionRecord>(sessionCollection.name);
   return {
     insert: makeRecords(sessions).insert,
-    findByHashes: (hashes: readonly string[]): Promise<SessionDocument[]> =>
+    findByHashes: (hashes: readonly string[]): Promise<SessionRecord[]> =>
       sessions.find({ hash: { $in: [...hashes] } }).toArray(),
     /** Removes all of a key's sessions but the `kept` newest; returns the hashes of those that it removed. */
     async removeOld(tenantId: string, keyId: string, kept: number): Promise<string[]> {

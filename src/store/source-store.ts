@@ -1,11 +1,11 @@
 import { Binary, type Db } from "mongodb";
 import { notFound } from "../lib/errors.ts";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent, updateIf } from "./writes.ts";
 
 /** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
-export type SourcePiece = TenantDocument & { documentId: string; n: number; data: Binary; bytes?: number };
+export type SourcePiece = TenantOwned & { documentId: string; n: number; data: Binary; bytes?: number };
 
 /** Bytes that are read a piece at a time. */
 export type OpenedSource = { length: number | undefined; pieces: AsyncIterable<Uint8Array> };

@@ -1,11 +1,11 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { findPage } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
 /** Which definition of a tenant has the name of a tool. Its id holds the name, so that a tenant has each name once. */
-export type ToolNameRecord = TenantDocument & { name: string; ownerId: string; claimedAt: Date };
+export type ToolNameRecord = TenantOwned & { name: string; ownerId: string; claimedAt: Date };
 
 export const toolNameCollection = defineCollection<ToolNameRecord>({
   name: "toolNames",

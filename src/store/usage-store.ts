@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { type Addition, type CountedDocument, makeCountedOnce, type UsageBatch } from "./counted-once.ts";
+import { type Addition, type CountedRecord, makeCountedOnce, type UsageBatch } from "./counted-once.ts";
 import { type BucketCounts, bucketFields } from "./latency-buckets.ts";
 
 /** What is counted. Cost is in billionths of a US dollar: integers, so that any number of sums stays exact. */
@@ -11,7 +11,7 @@ export type UsageCounters = Record<(typeof usageCounters)[number], number>;
  * The counters of one tenant, day (UTC, `YYYY-MM-DD`), model, surface and API key, and the buckets of the calls' times; what
  * single records add has documents of its own.
  */
-export type UsageDocument = CountedDocument &
+export type UsageRecord = CountedRecord &
   UsageCounters & {
     day: string;
     model: string;
@@ -21,7 +21,7 @@ export type UsageDocument = CountedDocument &
   };
 
 /** The same of one hour (UTC, `YYYY-MM-DDTHH`), for a month; and of one day and end user, for a year. */
-type UsageDetailDocument = CountedDocument &
+type UsageDetailRecord = CountedRecord &
   UsageCounters &
   Partial<Record<"hour" | "model" | "surface" | "keyId" | "day" | "endUser", string>> & { expiresAt: Date };
 
@@ -56,12 +56,12 @@ export type UsageRow = UsageCounters & { group: string; times?: BucketCounts };
 export type UsageSpan = { from: string; to: string };
 export type UsageFilter = { model?: string; surface?: string; keyId?: string };
 
-export const usageCollection = defineCollection<UsageDocument>({
+export const usageCollection = defineCollection<UsageRecord>({
   name: "usage",
   indexes: [{ key: { tenantId: 1, day: 1 }, name: "tenant_day" }],
 });
 
-export const usageDetailCollection = defineCollection<UsageDetailDocument>({
+export const usageDetailCollection = defineCollection<UsageDetailRecord>({
   name: "usageDetails",
   indexes: [
     { name: "tenant_hour", key: { tenantId: 1, hour: 1 } },
@@ -83,8 +83,8 @@ const sums = { ...counterSums, ...sumsOf(bucketFields) };
 export type UsageStore = ReturnType<typeof makeUsageStore>;
 
 export function makeUsageStore(db: Db) {
-  const days = db.collection<UsageDocument>(usageCollection.name);
-  const details = db.collection<UsageDetailDocument>(usageDetailCollection.name);
+  const days = db.collection<UsageRecord>(usageCollection.name);
+  const details = db.collection<UsageDetailRecord>(usageDetailCollection.name);
   const dayCounts = makeCountedOnce(db, usageCollection.name);
   const detailCounts = makeCountedOnce(db, usageDetailCollection.name);
   return {

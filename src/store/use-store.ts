@@ -1,5 +1,5 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { gatherWrites } from "./gather-writes.ts";
 
 /** What a tenant keeps in bytes; summing what is there would take too long, so it is counted as it is written. */
@@ -9,9 +9,9 @@ type UseKind = "sources" | "responses" | "runs" | "callLogs";
  * The bytes that a tenant keeps of a kind, and of runs their number; of what ends by itself a document for each hour, which
  * ends with the last of it.
  */
-type UseDocument = TenantDocument & { kind: UseKind; bytes: number; records?: number; expiresAt?: Date };
+type UseRecord = TenantOwned & { kind: UseKind; bytes: number; records?: number; expiresAt?: Date };
 
-export const useCollection = defineCollection<UseDocument>({
+export const useCollection = defineCollection<UseRecord>({
   name: "use",
   indexes: [
     { name: "tenant", key: { tenantId: 1, kind: 1 } },
@@ -30,7 +30,7 @@ export type UseStore = ReturnType<typeof makeUseStore>;
 
 /** What is written in two steps, the bytes and then their number: a process that ends between the two counts too few. */
 export function makeUseStore(db: Db) {
-  const uses = db.collection<UseDocument>(useCollection.name);
+  const uses = db.collection<UseRecord>(useCollection.name);
   /** Adds bytes, which are negative for what was removed. `expiresAt`: when they end by themselves. */
   const add = async (change: UseChange): Promise<void> => {
     const { tenantId, kind, bytes, records } = change;
@@ -75,7 +75,7 @@ export function makeUseStore(db: Db) {
     /** How many records they are, of kinds whose records are counted. */
     records: (tenantId: string, kind: UseKind): Promise<number> => sum(tenantId, kind, "records"),
     /** Tenants whose call logs have more bytes than `limit`, with these bytes: at most `most`, the largest first. */
-    callLogsAbove: (limit: number, most: number): Promise<Pick<UseDocument, "tenantId" | "bytes">[]> =>
+    callLogsAbove: (limit: number, most: number): Promise<Pick<UseRecord, "tenantId" | "bytes">[]> =>
       uses
         .find({ kind: "callLogs", bytes: { $gt: limit } })
         .sort({ bytes: -1 })

@@ -1,7 +1,7 @@
 import type { Collection, Db } from "mongodb";
 import { unavailable } from "../lib/errors.ts";
 import type { Logger } from "../observe/logger.ts";
-import type { ChunkDocument } from "./chunk.ts";
+import type { ChunkRecord } from "./chunk.ts";
 import { chunkCollection } from "./chunk-store.ts";
 import type { StoreCapabilities } from "./collection.ts";
 import { areQueryable, createSearchIndexes } from "./search-indexes.ts";
@@ -11,7 +11,7 @@ const unsupportedCodes = new Set<unknown>([59, 115, 238, 40324, 31082, 6047401, 
 
 /** Creates search indexes, or the indexes for scans where the server has none of those; answers what it can do. */
 export async function ensureSearchIndexes(db: Db, { logger }: { logger: Logger }): Promise<StoreCapabilities> {
-  const chunks = db.collection<ChunkDocument>(chunkCollection.name);
+  const chunks = db.collection<ChunkRecord>(chunkCollection.name);
   if (await hasSearchIndexes(chunks)) {
     const searchLag = (await isEmbedded(db)) ? "none" : "eventual";
     if (searchLag === "eventual") await chunks.createIndex({ tenantId: 1, live: 1, liveAt: -1 }, { name: "recent" });
@@ -25,11 +25,11 @@ export async function ensureSearchIndexes(db: Db, { logger }: { logger: Logger }
 
 /** @throws AppError `unavailable` when a search index of the chunks is missing, or being built. */
 export async function checkSearchIndexes(db: Db): Promise<void> {
-  const chunks = db.collection<ChunkDocument>(chunkCollection.name);
+  const chunks = db.collection<ChunkRecord>(chunkCollection.name);
   if (!(await areQueryable(chunks, chunkCollection.searchIndexes ?? []))) throw unavailable("A search index");
 }
 
-async function hasSearchIndexes(chunks: Collection<ChunkDocument>): Promise<boolean> {
+async function hasSearchIndexes(chunks: Collection<ChunkRecord>): Promise<boolean> {
   try {
     await createSearchIndexes(chunks, chunkCollection.searchIndexes ?? []);
     return true;

@@ -1,12 +1,12 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, updateIf } from "./writes.ts";
 
 /** A batch of files that are added to a vector store; its documents name it. */
-export type VectorStoreBatch = TenantDocument & {
+export type VectorStoreBatch = TenantOwned & {
   /** The name of the collection. */
   collection: string;
   caller: StoredCaller;
@@ -33,7 +33,7 @@ export const vectorStoreBatchCollection = defineCollection<VectorStoreBatch>({
 export function makeVectorStoreBatchStore(db: Db) {
   const batches = db.collection<VectorStoreBatch>(vectorStoreBatchCollection.name);
   const { insert, get, count } = makeRecords(batches);
-  const open = ({ tenantId, _id }: TenantDocument) => ofTenant(tenantId, { _id, isOpen: true as const });
+  const open = ({ tenantId, _id }: TenantOwned) => ofTenant(tenantId, { _id, isOpen: true as const });
   return {
     insert,
     get,

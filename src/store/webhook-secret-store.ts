@@ -1,22 +1,22 @@
 import { Binary, type Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne } from "./writes.ts";
 
 /** What a tenant's webhooks are signed with, encrypted under the tenant's data key. */
-export type WebhookSecretDocument = TenantDocument & {
+export type WebhookSecretRecord = TenantOwned & {
   sealed: Binary;
   createdAt: Date;
   /** The one before, with which webhooks are signed as well until then. */
   previous?: { sealed: Binary; until: Date };
 };
 
-export const webhookSecretCollection = defineCollection<WebhookSecretDocument>({ name: "webhookSecrets", indexes: [] });
+export const webhookSecretCollection = defineCollection<WebhookSecretRecord>({ name: "webhookSecrets", indexes: [] });
 
 export type WebhookSecretStore = ReturnType<typeof makeWebhookSecretStore>;
 
 export function makeWebhookSecretStore(db: Db) {
-  const secrets = db.collection<WebhookSecretDocument>(webhookSecretCollection.name);
+  const secrets = db.collection<WebhookSecretRecord>(webhookSecretCollection.name);
   const { get, ensure } = makeRecords(secrets);
   return {
     find: (tenantId: string) => get(tenantId, tenantId),
@@ -24,7 +24,7 @@ export function makeWebhookSecretStore(db: Db) {
     ensure: (tenantId: string, sealed: Buffer) =>
       ensure({ _id: tenantId, tenantId, sealed: new Binary(sealed), createdAt: new Date() }),
     /** Puts a new secret in the place of exactly this one, which stays valid until `until`; null when it has changed. */
-    replace({ tenantId, _id, createdAt, sealed }: WebhookSecretDocument, made: { sealed: Buffer; until: Date }) {
+    replace({ tenantId, _id, createdAt, sealed }: WebhookSecretRecord, made: { sealed: Buffer; until: Date }) {
       const previous = { sealed, until: made.until };
       const next = { sealed: new Binary(made.sealed), createdAt: new Date(), previous };
       return changeOne(secrets, ofTenant(tenantId, { _id, createdAt, sealed }), { $set: next });

@@ -1,11 +1,11 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { type KeyDocument, keyIndexes, makeHashLookup } from "./key-store.ts";
+import { type KeyRecord, keyIndexes, makeHashLookup } from "./key-store.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 
 /** A publishable key. */
-export type WidgetKeyDocument = KeyDocument & {
+export type WidgetKeyRecord = KeyRecord & {
   /** The agent that it is limited to. */
   agentId?: string;
   /** Origins whose pages may use it; absent: any. */
@@ -25,9 +25,9 @@ export type WidgetKeyDocument = KeyDocument & {
 const shown = ["preview", "agentId", "allowedOrigins", "models", "maxTokens", "createdAt", "expiresAt"] as const;
 
 /** What admins see of a key: not its hash. */
-export type ShownWidgetKey = Shown<WidgetKeyDocument, typeof shown>;
+export type ShownWidgetKey = Shown<WidgetKeyRecord, typeof shown>;
 
-export const widgetKeyCollection = defineCollection<WidgetKeyDocument>({ name: "widgetKeys", indexes: keyIndexes });
+export const widgetKeyCollection = defineCollection<WidgetKeyRecord>({ name: "widgetKeys", indexes: keyIndexes });
 
 /** Which of a tenant's widget keys are meant: those that have all of these. `agentId: null` is a key of no agent. */
 export type WidgetKeyChoice = { _id?: string; hash?: string; preview?: string; agentId?: string | null };
@@ -36,7 +36,7 @@ export type WidgetKeyChoice = { _id?: string; hash?: string; preview?: string; a
 const MAX_FOUND = 1_000;
 
 export function makeWidgetKeyStore(db: Db) {
-  const keys = db.collection<WidgetKeyDocument>(widgetKeyCollection.name);
+  const keys = db.collection<WidgetKeyRecord>(widgetKeyCollection.name);
   const { insert, count } = makeRecords(keys);
   return {
     insert,
@@ -48,7 +48,7 @@ export function makeWidgetKeyStore(db: Db) {
     find(tenantId: string, { agentId, ...choice }: WidgetKeyChoice) {
       const scope = agentId === null ? { agentId: { $exists: false } } : agentId === undefined ? {} : { agentId };
       const found = keys.find(ofTenant(tenantId, { ...choice, ...scope })).limit(MAX_FOUND);
-      return found.project<Pick<WidgetKeyDocument, "_id" | "preview">>({ preview: 1 }).toArray();
+      return found.project<Pick<WidgetKeyRecord, "_id" | "preview">>({ preview: 1 }).toArray();
     },
     async remove(tenantId: string, ids: string[]): Promise<void> {
       await keys.deleteMany(ofTenant(tenantId, { _id: { $in: ids } }));

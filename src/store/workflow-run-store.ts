@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeWorkRecords } from "./records.ts";
@@ -71,7 +71,7 @@ export const workflowRunCollection = defineCollection<WorkflowRunRecord>({
 });
 
 /** The result of one step, recorded once. Texts, so that keys of any kind can be in an output. */
-export type WorkflowStepRecord = TenantDocument & {
+export type WorkflowStepRecord = TenantOwned & {
   /** The run and the step's path: a step has one result in a run. */
   _id: string;
   runId: string;

@@ -2,10 +2,10 @@ import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
 import { makePublished } from "./published.ts";
-import { makeVersionedRecords, type VersionedDocument } from "./records.ts";
+import { makeVersionedRecords, type VersionedRecord } from "./records.ts";
 
 /** A workflow at its latest version. A run keeps the definition that it began with. */
-export type WorkflowRecord = VersionedDocument & {
+export type WorkflowRecord = VersionedRecord & {
   name: string;
   /** The definition as JSON: keys of a webhook's body may be ones that the store has a meaning for. */
   definition: string;

@@ -2,7 +2,7 @@ import { createHash, randomInt } from "node:crypto";
 import { z } from "zod";
 import { defined, toView } from "../lib/defined.ts";
 import { idSchema, newId } from "../lib/ids.ts";
-import { type ApiKeyDocument, roles, type ShownApiKey } from "../store/key-store.ts";
+import { type ApiKeyRecord, roles, type ShownApiKey } from "../store/key-store.ts";
 import type { Caller } from "./roles.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -30,12 +30,12 @@ export function hashApiKey(key: string): string {
 }
 
 /** What a key is made for. `keyId` is set where a second key must not be made. */
-export type NewApiKey = Pick<ApiKeyDocument, "tenantId" | "role" | "subject" | "name" | "collections" | "expiresAt"> & {
+export type NewApiKey = Pick<ApiKeyRecord, "tenantId" | "role" | "subject" | "name" | "collections" | "expiresAt"> & {
   keyId?: string;
 };
 
 /** The record of a key, ready to be stored. */
-export function toApiKeyDocument(key: string, { keyId = newId("apiKey"), ...given }: NewApiKey): ApiKeyDocument {
+export function toApiKeyDocument(key: string, { keyId = newId("apiKey"), ...given }: NewApiKey): ApiKeyRecord {
   return { _id: keyId, ...given, hash: hashApiKey(key), preview: previewOf(key), createdAt: new Date() };
 }
 
@@ -43,12 +43,12 @@ export function toApiKeyDocument(key: string, { keyId = newId("apiKey"), ...give
 export const previewOf = (key: string) => `${key.slice(0, 7)}…${key.slice(-4)}`;
 
 /** Whether a stored key may be used at the time `at`. */
-export function isUsable(key: ApiKeyDocument, at: Date): boolean {
+export function isUsable(key: ApiKeyRecord, at: Date): boolean {
   return key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > at);
 }
 
 /** The caller that this key stands for. */
-export function toCaller({ _id: keyId, tenantId, subject, role, collections, expiresAt }: ApiKeyDocument): Caller {
+export function toCaller({ _id: keyId, tenantId, subject, role, collections, expiresAt }: ApiKeyRecord): Caller {
   return { tenantId, keyId, subject, role, collections, ...defined({ expiresAt }) };
 }
 

@@ -1,6 +1,6 @@
 import { invalidRequest } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
-import type { CompletionDocument } from "../store/completion-store.ts";
+import type { CompletionRecord } from "../store/completion-store.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
 
 const DAY_MS = 86_400_000;
@@ -36,7 +36,7 @@ export function makeCallTexts(
       cache.forget(tenantId);
     },
     /** The record without texts that are kept no longer: the sweep removes them a while later. */
-    async hideOld(record: CompletionDocument): Promise<CompletionDocument> {
+    async hideOld(record: CompletionRecord): Promise<CompletionRecord> {
       if (record.content === undefined) return record;
       const kept = await cache.find(record.tenantId);
       if (kept === "as_logs" || (kept !== "off" && record.createdAt.getTime() >= keptSince(kept).getTime()))

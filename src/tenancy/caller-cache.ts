@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import { defined } from "../lib/defined.ts";
 import { AppError } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
-import type { KeyDocument } from "../store/key-store.ts";
+import type { KeyRecord } from "../store/key-store.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
 import { hashApiKey } from "./api-keys.ts";
 import { makePlaces } from "./limits.ts";
@@ -30,7 +30,7 @@ const unknownKey = Symbol("unknown key");
  * were used here before take part in the next read whatever others ask for; keys that are new here have places by address, one a
  * key: calls with a key that is being read share that read.
  */
-export function makeCallerCache<K extends KeyDocument>({
+export function makeCallerCache<K extends KeyRecord>({
   tenants,
   findByHashes,
   toFound,

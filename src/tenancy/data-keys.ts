@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { AppError } from "../lib/errors.ts";
-import { bytesOf, type DataKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
+import { bytesOf, type DataKeyRecord, type ProviderKeyStore } from "../store/provider-key-store.ts";
 import { KEY_BYTES } from "./envelope.ts";
 import type { MasterKeys } from "./master-keys.ts";
 
@@ -16,7 +16,7 @@ const REWRAP_PAGE = 100;
 
 /** The key of each tenant under which its secrets are sealed: made at the first use, stored wrapped. */
 export function makeDataKeys({ store, masterKeys }: DataKeysDeps) {
-  const unwrap = ({ tenantId, masterKeyId, wrapped }: DataKeyDocument) =>
+  const unwrap = ({ tenantId, masterKeyId, wrapped }: DataKeyRecord) =>
     masterKeys?.unwrap(tenantId, { masterKeyId, wrapped: bytesOf(wrapped) }) ?? null;
   return {
     /** Null when there is none, or it cannot be read. */

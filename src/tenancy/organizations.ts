@@ -4,7 +4,7 @@ import { AppError, notFound } from "../lib/errors.ts";
 import { idSchema, newId } from "../lib/ids.ts";
 import type { Logger } from "../observe/logger.ts";
 import { type Role, roles } from "../store/key-store.ts";
-import type { OrganizationDocument, OrganizationTenant } from "../store/organization-store.ts";
+import type { OrganizationRecord, OrganizationTenant } from "../store/organization-store.ts";
 import type { Store } from "../store/store.ts";
 import { unlessDuplicate } from "../store/writes.ts";
 import type { Quotas } from "./quotas.ts";
@@ -65,7 +65,7 @@ export function makeOrganizations(deps: Deps) {
       const tenant = await store.tenants.find(tenantId);
       if (!tenant) throw notFound("tenant");
       await deps.quotas.check(tenantId, "organizations");
-      const organization: OrganizationDocument = {
+      const organization: OrganizationRecord = {
         _id: newId("organization"),
         name: given.name,
         founderTenantId: tenantId,
@@ -102,7 +102,7 @@ async function findFor({ store }: Deps, { tenantId, subject }: Caller, id: strin
 }
 
 /** You can add your own tenant, or one of another organization that you administer. */
-async function addExisting(deps: Deps, caller: Caller, organization: OrganizationDocument, tenantId: string) {
+async function addExisting(deps: Deps, caller: Caller, organization: OrganizationRecord, tenantId: string) {
   if (organization.tenants.some((tenant) => tenant.tenantId === tenantId)) return { tenantId };
   const known =
     tenantId === caller.tenantId ? await deps.store.tenants.find(tenantId) : await findHeld(deps, caller, tenantId);
@@ -124,7 +124,7 @@ const governorOf = ({ tenantId, subject }: Caller) => ({ tenantId, subject, role
  * Makes a tenant and its first key. The organization's entry comes first and holds both ids, so that a repeat after a crash
  * finishes what was begun, and of two at the same time one makes the key.
  */
-async function addNew(deps: Deps, caller: Caller, organization: OrganizationDocument, madeAs: string) {
+async function addNew(deps: Deps, caller: Caller, organization: OrganizationRecord, madeAs: string) {
   if (caller.rootTenantId !== undefined) {
     // So the tenants of a root are bounded in number, and each one's maker is its root.
     throw new AppError("wrong_state", "Your tenant was made by another tenant; ask that one to make tenants.");
@@ -139,7 +139,7 @@ async function addNew(deps: Deps, caller: Caller, organization: OrganizationDocu
   return { tenantId, ...defined({ apiKey: made?.key }) };
 }
 
-async function reserveTenant(deps: Deps, caller: Caller, organization: OrganizationDocument, madeAs: string) {
+async function reserveTenant(deps: Deps, caller: Caller, organization: OrganizationRecord, madeAs: string) {
   const existing = findMade(organization, madeAs);
   if (existing) return existing;
   const ids = { tenantId: newId("tenant"), firstKeyId: newId("apiKey") };
@@ -151,14 +151,14 @@ async function reserveTenant(deps: Deps, caller: Caller, organization: Organizat
   return findMade(await findGoverned(deps, caller, organization._id), madeAs) ?? ids;
 }
 
-function findMade({ tenants }: OrganizationDocument, madeAs: string) {
+function findMade({ tenants }: OrganizationRecord, madeAs: string) {
   const found = tenants.find((tenant) => tenant.madeAs === madeAs);
   return found?.firstKeyId === undefined ? undefined : { tenantId: found.tenantId, firstKeyId: found.firstKeyId };
 }
 
-type Added = { tenant: OrganizationTenant; member?: OrganizationDocument["members"][number] };
+type Added = { tenant: OrganizationTenant; member?: OrganizationRecord["members"][number] };
 
-async function push(deps: Deps, caller: Caller, { _id }: OrganizationDocument, added: Added): Promise<void> {
+async function push(deps: Deps, caller: Caller, { _id }: OrganizationRecord, added: Added): Promise<void> {
   const bounded = { ...added, limit: MAX_TENANTS };
   if (await deps.store.organizations.addTenant(governorOf(caller), _id, bounded)) return;
   const now = await findGoverned(deps, caller, _id);
@@ -169,7 +169,7 @@ async function push(deps: Deps, caller: Caller, { _id }: OrganizationDocument, a
   if (!isPresent) throw new AppError("wrong_state", `An organization holds ${MAX_TENANTS} tenants at most.`);
 }
 
-function toView({ _id, name: title, createdAt, tenants, members }: OrganizationDocument) {
+function toView({ _id, name: title, createdAt, tenants, members }: OrganizationRecord) {
   return {
     organizationId: _id,
     name: title,

@@ -2,7 +2,7 @@ import type { KeyProvider } from "../gateway/providers/registry.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { Logger } from "../observe/logger.ts";
-import { bytesOf, type ProviderKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
+import { bytesOf, type ProviderKeyRecord, type ProviderKeyStore } from "../store/provider-key-store.ts";
 import type { DataKeys } from "./data-keys.ts";
 import { open, seal } from "./envelope.ts";
 
@@ -30,7 +30,7 @@ type ProviderKeysDeps = {
 export function makeProviderKeys(deps: ProviderKeysDeps) {
   const { store, dataKeys, logger } = deps;
   const keyProviders = Object.keys(deps.platform.providers) as KeyProvider[]; // a record that has each of them, and nothing else
-  const decrypt = async (record: ProviderKeyDocument): Promise<ProviderKey | null> => {
+  const decrypt = async (record: ProviderKeyRecord): Promise<ProviderKey | null> => {
     const dataKey = await dataKeys.find(record.tenantId);
     const plain = dataKey && open(dataKey, bytesOf(record.sealed), contextOf(record.tenantId, record.provider));
     const revision = record.updatedAt.getTime();

@@ -1,5 +1,5 @@
 import { newId } from "../lib/ids.ts";
-import type { ApiKeyDocument } from "../store/key-store.ts";
+import type { ApiKeyRecord } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";
 import { hashApiKey, isUsable, makeSecret, toCaller } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
@@ -13,7 +13,7 @@ const MAX_SESSIONS = 20;
 const tokenPattern = /^[0-9A-Za-z]{32}$/;
 
 /** The key of a session, under the session's hash. */
-type SessionKey = ApiKeyDocument & { sessionEnd: Date };
+type SessionKey = ApiKeyRecord & { sessionEnd: Date };
 type Session = { token: string; expiresAt: Date };
 
 /**

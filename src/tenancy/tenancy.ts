@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import type { Logger } from "../observe/logger.ts";
-import type { ApiKeyDocument } from "../store/key-store.ts";
+import type { ApiKeyRecord } from "../store/key-store.ts";
 import type { RedisConnections } from "../store/redis/redis.ts";
 import type { Store } from "../store/store.ts";
 import { unlessDuplicate } from "../store/writes.ts";
@@ -82,7 +82,7 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
       return caller;
     },
     /** Makes a key, which is returned here only. */
-    async createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }> {
+    async createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyRecord }> {
       const key = makeApiKey();
       const record = toApiKeyDocument(key, given);
       await store.apiKeys.insert(record);

@@ -2,7 +2,7 @@ import { defined } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import type { Store } from "../store/store.ts";
-import type { WidgetKeyChoice, WidgetKeyDocument } from "../store/widget-key-store.ts";
+import type { WidgetKeyChoice, WidgetKeyRecord } from "../store/widget-key-store.ts";
 import { hashApiKey, makeSecret, previewOf } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
 import type { Caller } from "./roles.ts";
@@ -12,7 +12,7 @@ const MAX_SHOWN = 100;
 const keyPattern = /^pk_[0-9A-Za-z]{32}$/;
 
 type NewWidgetKey = Pick<
-  WidgetKeyDocument,
+  WidgetKeyRecord,
   "tenantId" | "createdBy" | "collections" | "agentId" | "allowedOrigins" | "models" | "maxTokens" | "expiresAt"
 >;
 
@@ -37,9 +37,9 @@ export function makeWidgetKeys({ tenants, widgetKeys: store }: Pick<Store, "tena
     /** The caller of this key; null when it is unknown or was revoked. Never older than 5 s. @throws as `makeCallerCache`'s. */
     authenticate: callers.find,
     /** Makes a key, which is returned here only. */
-    async create(given: NewWidgetKey): Promise<{ key: string; record: WidgetKeyDocument }> {
+    async create(given: NewWidgetKey): Promise<{ key: string; record: WidgetKeyRecord }> {
       const key = `pk_${makeSecret()}`;
-      const record: WidgetKeyDocument = {
+      const record: WidgetKeyRecord = {
         ...given,
         _id: newId("apiKey"),
         hash: hashApiKey(key),
@@ -76,7 +76,7 @@ function toChoice({ key, id, keyPreview, agentId }: WidgetKeySelector): WidgetKe
   return Object.keys(choice).length === 0 ? { agentId: null } : choice;
 }
 
-function toCaller(record: WidgetKeyDocument): Caller {
+function toCaller(record: WidgetKeyRecord): Caller {
   const { _id, tenantId, agentId, allowedOrigins, models, maxTokens, collections } = record;
   const widget = defined({ agentId, allowedOrigins, models, maxTokens });
   return { tenantId, keyId: _id, subject: `widget:${_id}`, role: "member", collections, widget };

@@ -2,8 +2,8 @@ import { AppError } from "../lib/errors.ts";
 import type { VectorStoreBatch } from "../store/vector-store-batch-store.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
-import { noteUse } from "./note-use.ts";
 import type { StoreFiles } from "./store-files.ts";
+import { touch } from "./touch.ts";
 
 /** Batches that one sweep continues, and how long after their last file, in ms. */
 const SWEPT = 10;
@@ -29,7 +29,7 @@ export function makeFillBatch({ store, logger, files }: VectorStoreDeps & { file
       if (!(await batches.advance(batch, place))) return;
     }
     const collection = await collections.find(tenantId, name);
-    if (collection) await noteUse({ store }, collection);
+    if (collection) await touch({ store }, collection);
     await batches.close(batch);
   };
   /** Adds the files that are not in the store yet. Where one cannot be added now, a later sweep continues. */

@@ -5,7 +5,7 @@ import type { AttributeFilter } from "../rag/metadata-filter.ts";
 import type { QueryResult } from "../rag/schemas.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
-import { noteUse } from "./note-use.ts";
+import { touch } from "./touch.ts";
 
 /** Who searches; calls of models for a search are counted to them. */
 export type Searcher = Pick<Caller, "tenantId" | "keyId" | "collections">;
@@ -43,7 +43,7 @@ export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag"
       void (await Promise.all(names.map((name) => open(caller, name)))),
     /** Searches stores by some queries, best first. Throws as `requireOpen`. */
     async search(caller: Searcher, search: StoreSearch, signal: AbortSignal): Promise<FoundPassage[]> {
-      await Promise.all(search.names.map(async (name) => noteUse({ store }, await open(caller, name))));
+      await Promise.all(search.names.map(async (name) => touch({ store }, await open(caller, name))));
       const { filters: attributes, limit: topK } = search;
       const asked = { topK, mode: "hybrid" as const, collection: [...search.names], ...defined({ attributes }) };
       const outcomes = await Promise.all(search.queries.map((query) => rag.query(caller, { ...asked, query }, signal)));

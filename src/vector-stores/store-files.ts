@@ -6,8 +6,8 @@ import { type DocumentRecord, isGone } from "../store/document-record.ts";
 import { mapPage, type PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
-import { noteUse } from "./note-use.ts";
 import type { FileState } from "./schemas.ts";
+import { touch } from "./touch.ts";
 import { makeUploads } from "./uploads.ts";
 import { toStoreFile } from "./views.ts";
 
@@ -52,7 +52,7 @@ export function makeStoreFiles({ store, rag, jobs, quotas, batches }: VectorStor
     async add(caller: Caller, name: string, given: NewStoreFile) {
       const collection = await rag.collections.find(caller, name);
       const documentId = await take(caller, name, given);
-      await noteUse({ store }, collection);
+      await touch({ store }, collection);
       const document = await documents.get(caller.tenantId, documentId);
       if (!document) throw notFound("file"); // it has just been deleted
       return toStoreFile(document);

@@ -1,6 +1,6 @@
 import { sweepEach } from "../jobs/sweep-each.ts";
 import { notFound } from "../lib/errors.ts";
-import type { FileDocument } from "../store/file-store.ts";
+import type { FileRecord } from "../store/file-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
 
@@ -9,7 +9,7 @@ const SWEPT = 100;
 const POSTPONED_MS = 60_000;
 
 /** Whether a caller may use a file: a key that is limited to collections uses those alone that it uploaded. */
-const mayUseFile = ({ collections, keyId }: Caller, file: FileDocument): boolean =>
+const mayUseFile = ({ collections, keyId }: Caller, file: FileRecord): boolean =>
   collections === undefined || file.keyId === keyId;
 
 /** Files of `/v1/files`, as far as vector stores have to do with them. */
@@ -19,7 +19,7 @@ export function makeUploads({ store, rag, batches }: Pick<VectorStoreDeps, "stor
     if (!file || !mayUseFile(caller, file)) throw notFound("file");
     return file;
   };
-  const removeExpired = async (file: FileDocument): Promise<void> => {
+  const removeExpired = async (file: FileRecord): Promise<void> => {
     const { tenantId, _id: fileId } = file;
     if (await store.files.isInUse(tenantId, fileId)) {
       return store.files.postponeRemoval(file, new Date(Date.now() + POSTPONED_MS));

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { AppError } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import { bytesOf } from "../store/provider-key-store.ts";
-import type { WebhookSecretDocument, WebhookSecretStore } from "../store/webhook-secret-store.ts";
+import type { WebhookSecretRecord, WebhookSecretStore } from "../store/webhook-secret-store.ts";
 import type { DataKeys } from "../tenancy/data-keys.ts";
 import { open, seal } from "../tenancy/envelope.ts";
 
@@ -17,12 +17,12 @@ export type WebhookSecrets = { current: string; createdAt: Date; previous?: { se
 /** Random secrets, one a tenant, stored sealed like providers' keys; kept in memory for a few seconds. */
 export function makeWebhookSecrets(deps: { store: WebhookSecretStore; dataKeys: DataKeys }) {
   const { store, dataKeys } = deps;
-  const unseal = (dataKey: Buffer, tenantId: string, sealed: WebhookSecretDocument["sealed"]) => {
+  const unseal = (dataKey: Buffer, tenantId: string, sealed: WebhookSecretRecord["sealed"]) => {
     const plain = open(dataKey, bytesOf(sealed), contextOf(tenantId));
     if (plain) return `whsec_${plain.toString("base64")}`;
     throw new AppError("provider_key_unreadable", "The secret of your webhooks cannot be read; make a new one.");
   };
-  const toSecrets = (dataKey: Buffer, { tenantId, sealed, createdAt, previous }: WebhookSecretDocument) => {
+  const toSecrets = (dataKey: Buffer, { tenantId, sealed, createdAt, previous }: WebhookSecretRecord) => {
     const current = unseal(dataKey, tenantId, sealed);
     if (previous === undefined || previous.until.getTime() <= Date.now()) return { current, createdAt };
     const { until } = previous;

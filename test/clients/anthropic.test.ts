@@ -42,7 +42,7 @@ describeTargets("the official client of Anthropic", leftOut, (target) => {
       env: {
         EDGE_BASE_URL: upstream.url,
         EDGE_MODEL: "small",
-        PROVIDER_MAX_TRIES: "1",
+        PROVIDER_MAX_ATTEMPTS: "1",
         OPENAI_API_KEY: "sk-platform-0123456789abcdef",
         OPENAI_BASE_URL: upstream.url,
       },

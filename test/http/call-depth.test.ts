@@ -12,7 +12,7 @@ describe("calls that lead to calls of this service", function () {
   let member: ApiClient;
   before(async () => {
     [upstream, site] = [await startAgentUpstream(), await startToolServer()];
-    const provider = { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_TRIES: "1" };
+    const provider = { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_ATTEMPTS: "1" };
     test = await startPlatform({ env: { ...provider, FETCH_ALLOW_ORIGINS: site.origin } });
     member = makeClient({ url: test.url, key: test.keys.member });
   });

@@ -52,7 +52,7 @@ describe("the transcript of a composite pattern", () => {
   before(async () => {
     upstream = await startScriptedUpstream();
     test = await startPlatform({
-      env: { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_TRIES: "1" },
+      env: { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_ATTEMPTS: "1" },
     });
     member = makeClient({ url: test.url, key: test.keys.member });
   });

@@ -41,7 +41,7 @@ describe("custom providers", () => {
         FETCH_ALLOW_ORIGINS: upstream.origin,
         OPENAI_API_KEY: "sk-of-the-platform-0123456789",
         OPENAI_BASE_URL: upstream.url,
-        PROVIDER_MAX_TRIES: "3",
+        PROVIDER_MAX_ATTEMPTS: "3",
         MAX_OPEN_JOBS: "1",
       },
     });

@@ -30,7 +30,7 @@ describe("fallbacks of a model that fails", () => {
         OPENAI_BASE_URL: other.url,
         ANTHROPIC_API_KEY: "sk-ant-platform-0123456789",
         ANTHROPIC_BASE_URL: primary.origin,
-        PROVIDER_MAX_TRIES: String(MAX_ATTEMPTS),
+        PROVIDER_MAX_ATTEMPTS: String(MAX_ATTEMPTS),
         PROVIDER_FIRST_BYTE_TIMEOUT_MS: "300",
         PROVIDER_ANSWER_TIMEOUT_MS: "300",
         PROVIDER_IDLE_TIMEOUT_MS: "200",

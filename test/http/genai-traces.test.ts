@@ -31,7 +31,7 @@ describe("the traces of calls of models", function () {
         OPENAI_BASE_URL: upstream.url,
         ANTHROPIC_API_KEY: "sk-ant-of-the-platform-0123456789",
         ANTHROPIC_BASE_URL: upstream.origin,
-        PROVIDER_MAX_TRIES: "1",
+        PROVIDER_MAX_ATTEMPTS: "1",
       },
     });
     member = makeClient({ url: test.url, key: test.keys.member });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { ofTenant } from "../../src/store/collection.ts";
-import type { IdempotencyDocument } from "../../src/store/idempotency-store.ts";
+import type { IdempotencyRecord } from "../../src/store/idempotency-store.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const tenantId = "ten_idempotency";
@@ -18,7 +18,7 @@ describe("the records of idempotent calls", () => {
   /** Two records of calls that run; their tokens are the same, so that only the id distinguishes them. */
   const begin = async () => {
     made += 1;
-    const records = ["other", "own"].map((name): IdempotencyDocument => {
+    const records = ["other", "own"].map((name): IdempotencyRecord => {
       const call = { fingerprint: "f", token: `token ${made}`, jobId: "job_1", isDone: false };
       return { _id: `${name} ${made}`, tenantId, ...call, leaseUntil: at(0), expiresAt: at(60) };
     });
@@ -27,7 +27,7 @@ describe("the records of idempotent calls", () => {
     const [other, own] = records;
     if (!other || !own) return expect.fail("there are two");
     const find = (id: string) => idempotency.find(tenantId, id);
-    const expectUnchanged = async (record: IdempotencyDocument) => {
+    const expectUnchanged = async (record: IdempotencyRecord) => {
       expect(await find(record._id)).to.deep.equal(record);
     };
     return { idempotency, own, other, find, expectUnchanged, foreign: { ...own, token: "a former holder's" } };

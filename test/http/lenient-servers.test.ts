@@ -38,7 +38,7 @@ describe("a lenient server", () => {
     upstream = await startRecordingUpstream();
     test = await startPlatform({
       workers: false,
-      env: { FETCH_ALLOW_ORIGINS: upstream.origin, PROVIDER_MAX_TRIES: "1" },
+      env: { FETCH_ALLOW_ORIGINS: upstream.origin, PROVIDER_MAX_ATTEMPTS: "1" },
     });
     member = makeClient({ url: test.url, key: test.keys.member });
     admin = makeClient({ url: test.url, key: test.keys.admin });
@@ -218,7 +218,11 @@ describe("a lenient server", () => {
   it("that is refused for what it was asked is asked once, and once more after a limit", async () => {
     const withTries = await startPlatform({
       workers: false,
-      env: { OPENAI_API_KEY: "sk-tries-0123456789", OPENAI_BASE_URL: `${upstream.origin}/v1`, PROVIDER_MAX_TRIES: "3" },
+      env: {
+        OPENAI_API_KEY: "sk-tries-0123456789",
+        OPENAI_BASE_URL: `${upstream.origin}/v1`,
+        PROVIDER_MAX_ATTEMPTS: "3",
+      },
     });
     const headers = { authorization: `Bearer ${withTries.keys.member}`, "content-type": "application/json" };
     try {

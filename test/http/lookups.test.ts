@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { newId } from "../../src/lib/ids.ts";
-import type { CompletionDocument } from "../../src/store/completion-store.ts";
+import type { CompletionRecord } from "../../src/store/completion-store.ts";
 import { makeCompletion } from "../support/completion-record.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -65,7 +65,7 @@ describe("what people look up", () => {
     it("that failed are found among any number of others, and a page looks at 5,000 of those", async () => {
       const { platform } = test;
       const tenantId = await tenantOf(test);
-      const record = (more: Partial<CompletionDocument>) =>
+      const record = (more: Partial<CompletionRecord>) =>
         makeCompletion({ tenantId, keyId: newId("apiKey"), surface: "many", ...more });
       const failed = record({ outcome: "failed", model: "broken" });
       const [oldest, ...many] = Array.from({ length: 6_000 }, () => record({}));

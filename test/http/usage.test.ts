@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { makeUsageIncrements } from "../../src/gateway/money/usage-increments.ts";
 import { newId } from "../../src/lib/ids.ts";
-import type { CompletionDocument } from "../../src/store/completion-store.ts";
+import type { CompletionRecord } from "../../src/store/completion-store.ts";
 import { makeCompletion } from "../support/completion-record.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -23,7 +23,7 @@ describe("usage", () => {
   });
   after(() => test.close());
 
-  const record = (changes: Partial<CompletionDocument> = {}) =>
+  const record = (changes: Partial<CompletionRecord> = {}) =>
     makeCompletion({
       tenantId,
       keyId: "key_01J0000000000000000000000A",
@@ -32,7 +32,7 @@ describe("usage", () => {
       createdAt: new Date(`${first}T12:30:00Z`),
       ...changes,
     });
-  const settle = async (records: readonly CompletionDocument[]) => {
+  const settle = async (records: readonly CompletionRecord[]) => {
     const { completions, usage } = test.platform.store;
     await completions.insertMany(records);
     await usage.add({ writer: `w${newId("log").slice(-6)}`, number: 1 }, makeUsageIncrements()(records));
@@ -41,7 +41,7 @@ describe("usage", () => {
   type Row = Record<string, unknown> & { requests: number };
 
   it("has hours with their percentiles, of one model, surface or key where the query names one", async () => {
-    const at = (hour: number, changes: Partial<CompletionDocument>) =>
+    const at = (hour: number, changes: Partial<CompletionRecord>) =>
       record({ createdAt: new Date(`${first}T${String(hour).padStart(2, "0")}:59:59.999Z`), ...changes });
     await settle([
       ...Array.from({ length: 90 }, () => at(0, { durationMs: 100 })),

@@ -39,7 +39,7 @@ describe("an agent's run", function () {
         OPENAI_BASE_URL: upstream.url,
         ANTHROPIC_API_KEY: "sk-ant-platform-0123456789abc",
         ANTHROPIC_BASE_URL: claude.origin,
-        PROVIDER_MAX_TRIES: "1",
+        PROVIDER_MAX_ATTEMPTS: "1",
         FETCH_ALLOW_ORIGINS: gate.origin,
         JOB_LEASE_MS: "1000",
         RECONCILE_EVERY_MS: "300",

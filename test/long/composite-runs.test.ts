@@ -26,7 +26,7 @@ describe("a debate as a job", function () {
       env: {
         OPENAI_API_KEY: "sk-test",
         OPENAI_BASE_URL: upstream.url,
-        PROVIDER_MAX_TRIES: "1",
+        PROVIDER_MAX_ATTEMPTS: "1",
         JOB_LEASE_MS: "1000",
         RECONCILE_EVERY_MS: "300",
       },

@@ -37,7 +37,7 @@ describe("a run of an agent that two workers run at once", () => {
     const env = {
       OPENAI_API_KEY: "sk-test",
       OPENAI_BASE_URL: upstream.url,
-      PROVIDER_MAX_TRIES: "1",
+      PROVIDER_MAX_ATTEMPTS: "1",
       FETCH_ALLOW_ORIGINS: site.origin,
     };
     test = await startPlatform({ workers: false, env });
@@ -180,7 +180,7 @@ describe("a run of an agent that two workers run at once", () => {
 describe("a run of an agent that fills the runs of its tenant", () => {
   it("resumes the run of the agent that it asks, where its first worker left it", async () => {
     const upstream = await startAgentUpstream();
-    const env = { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_TRIES: "1", MAX_RUNS: "2" };
+    const env = { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_ATTEMPTS: "1", MAX_RUNS: "2" };
     const test = await startPlatform({ workers: false, env });
     try {
       const owner = makeClient({ url: test.url, key: test.keys.owner });

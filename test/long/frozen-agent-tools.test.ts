@@ -20,7 +20,7 @@ describe("a tool call of an agent that begins a job, made by two workers at once
   let working: Promise<void>;
   before(async () => {
     upstream = await startAgentUpstream();
-    const env = { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_TRIES: "1" };
+    const env = { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_ATTEMPTS: "1" };
     test = await startPlatform({ workers: false, env });
     owner = makeClient({ url: test.url, key: test.keys.owner });
     tenantId = await tenantOf(test);

@@ -40,7 +40,7 @@ describe("a response in the background that two workers make at once", () => {
     const env = {
       ANTHROPIC_API_KEY: "sk-ant-platform-0123456789",
       ANTHROPIC_BASE_URL: upstream.origin,
-      PROVIDER_MAX_TRIES: "1",
+      PROVIDER_MAX_ATTEMPTS: "1",
     };
     test = await startPlatform({ workers: false, env });
     client = makeClient({ url: test.url, key: test.keys.member });

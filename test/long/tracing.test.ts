@@ -18,7 +18,7 @@ describe("traces", () => {
     [collector, upstream] = [await startTraceCollector(), await startAgentUpstream()];
     platform = await startPlatform({
       workers: false,
-      env: { OPENAI_API_KEY: "sk-of-the-platform", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_TRIES: "1" },
+      env: { OPENAI_API_KEY: "sk-of-the-platform", OPENAI_BASE_URL: upstream.url, PROVIDER_MAX_ATTEMPTS: "1" },
     });
   });
   after(async () => {

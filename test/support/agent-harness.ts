@@ -26,7 +26,7 @@ export async function openAgentHarness(env: Record<string, string> = {}): Promis
     env: {
       OPENAI_API_KEY: "sk-test",
       OPENAI_BASE_URL: upstream.url,
-      PROVIDER_MAX_TRIES: "1",
+      PROVIDER_MAX_ATTEMPTS: "1",
       FETCH_ALLOW_ORIGINS: site.origin,
       ...env,
     },

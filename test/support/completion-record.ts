@@ -1,8 +1,8 @@
 import { newId } from "../../src/lib/ids.ts";
-import type { CompletionDocument } from "../../src/store/completion-store.ts";
+import type { CompletionRecord } from "../../src/store/completion-store.ts";
 
 /** The record of a call that a model answered, as the ledger writes it. */
-export const makeCompletion = (changes: Partial<CompletionDocument> = {}): CompletionDocument => ({
+export const makeCompletion = (changes: Partial<CompletionRecord> = {}): CompletionRecord => ({
   _id: newId("log"),
   tenantId: "t1",
   keyId: "k1",

@@ -70,7 +70,7 @@ export async function untilServed(call: () => Promise<unknown>): Promise<void> {
 async function startTwo(wire: WireName, options: TestOptions): Promise<TestPlatform> {
   const second = await startPlatform(options);
   // The second platform has tried a call as often as a platform does: the first one's tries would only take time.
-  const env = { FETCH_ALLOW_ORIGINS: second.url, PROVIDER_MAX_TRIES: "1" };
+  const env = { FETCH_ALLOW_ORIGINS: second.url, PROVIDER_MAX_ATTEMPTS: "1" };
   const first = await startPlatform({ workers: options.workers ?? true, env });
   const models = await second.platform.gateway.models(await tenantOf(second), { available: "true" });
   const body: CustomProviderBody = {

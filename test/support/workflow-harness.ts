@@ -48,7 +48,7 @@ export async function openWorkflowHarness(options: TestOptions = {}): Promise<Wo
     env: {
       OPENAI_API_KEY: "sk-test",
       OPENAI_BASE_URL: model.url,
-      PROVIDER_MAX_TRIES: "1",
+      PROVIDER_MAX_ATTEMPTS: "1",
       FETCH_ALLOW_ORIGINS: site.origin,
       RECONCILE_EVERY_MS: "500",
       ...options.env,

@@ -3,7 +3,7 @@ import type { CataloguedModel } from "../../src/gateway/catalogue.ts";
 import { beginCall, type CallEnd, type GatewayCaller, openCall } from "../../src/gateway/money/account.ts";
 import type { Reservation } from "../../src/gateway/money/budget.ts";
 import { AppError, notFound, toErrorView, unavailable } from "../../src/lib/errors.ts";
-import type { CompletionDocument } from "../../src/store/completion-store.ts";
+import type { CompletionRecord } from "../../src/store/completion-store.ts";
 
 /** A prompt's token costs 2,000 billionths of a dollar here, an answer's 10,000. */
 const model: CataloguedModel = {
@@ -38,7 +38,7 @@ const none = { inputTokens: 0, outputTokens: 0 };
 
 /** A caller whose client is there, and what was recorded of its calls, settled and counted to its run. */
 function makeHarness() {
-  const records: CompletionDocument[] = [];
+  const records: CompletionRecord[] = [];
   const settled: number[] = [];
   const spent: object[] = [];
   const leaving = new AbortController();
@@ -46,7 +46,7 @@ function makeHarness() {
   const limit = { check: () => undefined, spend: (one: object) => void spent.push(one) };
   const held: Reservation = { nanoUsd: 1_000_000, bounds, settle: (nanoUsd) => void settled.push(nanoUsd) };
   const ledger = {
-    record: (record: CompletionDocument) => void records.push(record),
+    record: (record: CompletionRecord) => void records.push(record),
     requireTaken: async () => undefined,
   };
   return { records, settled, spent, leaving, caller: { ...caller, limit }, held, ledger };
@@ -115,7 +115,7 @@ describe("the account of a model call", () => {
   const ofFailed = 670_000;
   const ended = { outcome: "completed", usageSource: "provider" } as const;
   const failed = { outcome: "failed", usageSource: "estimate" } as const;
-  const ways: [how: string, CallEnd & { isLeft?: true; isBilled?: true }, Partial<CompletionDocument>][] = [
+  const ways: [how: string, CallEnd & { isLeft?: true; isBilled?: true }, Partial<CompletionRecord>][] = [
     ["from the cache", { usage, isCached: true }, { ...ended, ...usage, costNanoUsd: 0, isCached: true }],
     [
       "by the gateway's own count",

@@ -4,7 +4,7 @@ import { Binary } from "mongodb";
 import { makeConnections } from "../../src/gateway/providers/custom/connections.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import type { CustomProviderDocument } from "../../src/store/custom-provider-store.ts";
+import type { CustomProviderRecord } from "../../src/store/custom-provider-store.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 
 const PUBLIC = "93.184.215.14";
@@ -19,7 +19,7 @@ describe("connections to custom providers", () => {
   after(() => upstream.close());
 
   /** A provider at a name that resolves to these addresses, at the port of the fake one. */
-  function recordAt(host: string): CustomProviderDocument {
+  function recordAt(host: string): CustomProviderRecord {
     const at = new Date();
     const { port } = new URL(upstream.origin);
     const settings = { baseUrl: `http://${host}:${port}/v1`, wire: "openai-chat", models: [] };

@@ -5,7 +5,7 @@ import { respondIdempotently } from "../../api/middleware/idempotency.ts";
 import type { HandlerInput, Reply } from "../../api/route.ts";
 import { AppError, notFound, toErrorView, unavailable } from "../../src/lib/errors.ts";
 import type { Platform } from "../../src/platform.ts";
-import type { Claim, IdempotencyDocument, IdempotencyStore } from "../../src/store/idempotency-store.ts";
+import type { Claim, IdempotencyRecord, IdempotencyStore } from "../../src/store/idempotency-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const day = 24 * 3_600_000;
@@ -16,7 +16,7 @@ const json = { "content-type": "application/json; charset=utf-8" };
 
 /** The records of one store in memory, which a test can look into and change; the real store has tests of its own. */
 function makeStore() {
-  const records = new Map<string, IdempotencyDocument>();
+  const records = new Map<string, IdempotencyRecord>();
   const running = ({ _id, token }: Claim) => {
     const record = records.get(_id);
     return record?.token === token && record.isDone === false ? record : undefined;

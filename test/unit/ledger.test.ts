@@ -5,14 +5,14 @@ import { makeLedger } from "../../src/gateway/money/ledger.ts";
 import { makeUsageIncrements } from "../../src/gateway/money/usage-increments.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import type { CompletionDocument, CompletionStore } from "../../src/store/completion-store.ts";
+import type { CompletionRecord, CompletionStore } from "../../src/store/completion-store.ts";
 import type { UsageBatch } from "../../src/store/counted-once.ts";
 import type { UsageIncrement, UsageStore } from "../../src/store/usage-store.ts";
 import { makeCompletion } from "../support/completion-record.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const logger = makeLogger({ level: "silent", name: "test" });
-const record = (changes: Partial<CompletionDocument> = {}) =>
+const record = (changes: Partial<CompletionRecord> = {}) =>
   makeCompletion({ createdAt: new Date("2026-11-20T12:00:00Z"), ...changes });
 
 /** A store that fails on request, as an unavailable one does; the real one is used by the tests over HTTP. */
@@ -21,7 +21,7 @@ function makeFailingStore() {
   const added: { batch: UsageBatch; increments: readonly UsageIncrement[] }[] = [];
   const single: [logId: string, UsageIncrement][] = [];
   const tried: UsageBatch[] = [];
-  const settled: CompletionDocument[] = [];
+  const settled: CompletionRecord[] = [];
   const failures = { completions: 0, usage: 0, error: new Error("the store is unavailable") };
   const fail = (part: "completions" | "usage") => {
     if (failures[part]-- > 0) throw failures.error;
@@ -47,7 +47,7 @@ function makeFailingStore() {
   const deps = { completions, usage, toIncrements: makeUsageIncrements(), checkWrites: async () => undefined };
   return {
     ...deps,
-    onSettled: (one: CompletionDocument) => void settled.push(one),
+    onSettled: (one: CompletionRecord) => void settled.push(one),
     written,
     tried,
     added,

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { BatchItemDocument } from "../../src/store/batch-store.ts";
+import type { BatchItemRecord } from "../../src/store/batch-store.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 describe("the items of a batch", () => {
@@ -9,7 +9,7 @@ describe("the items of a batch", () => {
   });
   after(() => test.close());
 
-  const item = (at: number, group = "one group"): BatchItemDocument => ({
+  const item = (at: number, group = "one group"): BatchItemRecord => ({
     _id: `job_${at}`,
     tenantId: "ten_1",
     keyId: "key_1",

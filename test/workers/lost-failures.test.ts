@@ -22,7 +22,7 @@ describe("a failure in a worker that has lost its job", () => {
     const env = {
       OPENAI_API_KEY: "sk-test",
       OPENAI_BASE_URL: upstream.url,
-      PROVIDER_MAX_TRIES: "1",
+      PROVIDER_MAX_ATTEMPTS: "1",
       FETCH_ALLOW_ORIGINS: site.origin,
     };
     test = await startPlatform({ workers: false, env });

@@ -3,7 +3,7 @@ import { MAX_MESSAGE_REQUESTS, messagesEndpoint } from "../../../src/batches/fil
 import type { MessageResult } from "../../../src/batches/file/write-answers.ts";
 import { invalidRequest } from "../../../src/lib/errors.ts";
 import { idSchema } from "../../../src/lib/ids.ts";
-import { type FileBatchDocument, openFileBatchStates } from "../../../src/store/file-store.ts";
+import { type FileBatchRecord, openFileBatchStates } from "../../../src/store/file-store.ts";
 import { toForwardedHeaders } from "../../../src/surfaces/messages/forwarded.ts";
 import { messagesBodySchema } from "../../../src/surfaces/messages/schemas.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
@@ -167,7 +167,7 @@ export const anthropicBatchRoutes = [
   }),
 ];
 
-function toView(batch: FileBatchDocument): z.output<typeof batchSchema> {
+function toView(batch: FileBatchRecord): z.output<typeof batchSchema> {
   const { _id: id, status, reachedAt, createdAt, archivedAt, total, completed, failed, expired = 0 } = batch;
   const hasEnded = !openFileBatchStates.includes(status);
   const ended = reachedAt.completed ?? reachedAt.cancelled ?? reachedAt.failed;

@@ -4,7 +4,7 @@ import { withFewFields } from "../../../src/lib/bounded-json.ts";
 import { withoutNulls } from "../../../src/lib/defined.ts";
 import { idSchema } from "../../../src/lib/ids.ts";
 import { limiting } from "../../../src/lib/limiting.ts";
-import { type FileBatchDocument, type FileBatchState, fileBatchStates } from "../../../src/store/file-store.ts";
+import { type FileBatchRecord, type FileBatchState, fileBatchStates } from "../../../src/store/file-store.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
@@ -117,7 +117,7 @@ export const openAiBatchRoutes = [
   }),
 ];
 
-function toView(batch: FileBatchDocument): z.output<typeof batchSchema> {
+function toView(batch: FileBatchRecord): z.output<typeof batchSchema> {
   const { status, faults, reachedAt, completed, failed, total } = batch;
   const at = (state: FileBatchState) => {
     const date = reachedAt[state];

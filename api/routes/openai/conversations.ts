@@ -2,7 +2,7 @@ import { z } from "zod";
 import { withFewFields } from "../../../src/lib/bounded-json.ts";
 import { AppError, renameField } from "../../../src/lib/errors.ts";
 import { idSchema } from "../../../src/lib/ids.ts";
-import type { ConversationDocument } from "../../../src/store/conversation-store.ts";
+import type { ConversationRecord } from "../../../src/store/conversation-store.ts";
 import { inputItemSchema, MAX_ITEMS } from "../../../src/surfaces/responses/request-schemas.ts";
 import { showItem } from "../../../src/surfaces/responses/stored/conversations.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
@@ -155,11 +155,7 @@ async function readItems(given: HandlerInput<unknown, unknown, unknown>, asked: 
   return input;
 }
 
-const toView = ({
-  _id: id,
-  createdAt,
-  metadata: about,
-}: ConversationDocument): z.output<typeof conversationSchema> => ({
+const toView = ({ _id: id, createdAt, metadata: about }: ConversationRecord): z.output<typeof conversationSchema> => ({
   id,
   object: "conversation",
   created_at: toSeconds(createdAt),

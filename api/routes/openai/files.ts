@@ -3,7 +3,7 @@ import { AppError } from "../../../src/lib/errors.ts";
 import { idSchema } from "../../../src/lib/ids.ts";
 import { limiting } from "../../../src/lib/limiting.ts";
 import { sizeInWords } from "../../../src/lib/size-in-words.ts";
-import { type FileDocument, filePurposes } from "../../../src/store/file-store.ts";
+import { type FileRecord, filePurposes } from "../../../src/store/file-store.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { keptFileSchema } from "../../middleware/multipart.ts";
 import { declareRoutes } from "../../route.ts";
@@ -114,7 +114,7 @@ export const openAiFileRoutes = [
   }),
 ];
 
-function toView({ _id, bytes, createdAt, expiresAt, ...about }: FileDocument): z.output<typeof fileSchema> {
+function toView({ _id, bytes, createdAt, expiresAt, ...about }: FileRecord): z.output<typeof fileSchema> {
   const { filename, purpose } = about;
   return {
     id: _id,

@@ -9,7 +9,7 @@ import type { Jobs } from "../../jobs/jobs.ts";
 import type { WorkContext } from "../../jobs/work.ts";
 import { AppError, invalidRequest } from "../../lib/errors.ts";
 import { sizeInWords } from "../../lib/size-in-words.ts";
-import type { FileBatchDocument } from "../../store/file-store.ts";
+import type { FileBatchRecord } from "../../store/file-store.ts";
 import { fromOpenAi } from "../../surfaces/chat-completions/openai.ts";
 import { toForwarded } from "../../surfaces/messages/forwarded.ts";
 import { refuseServerState } from "../../surfaces/messages/server-state.ts";
@@ -40,7 +40,7 @@ const MAX_REQUEST_BYTES = 12 << 20;
  */
 export async function beginItem(
   deps: ItemDeps,
-  batch: FileBatchDocument,
+  batch: FileBatchRecord,
   { held, body, signal, share }: Item,
 ): Promise<void> {
   const { tenantId, keyId, endpoint } = batch;
@@ -63,7 +63,7 @@ export async function beginItem(
     throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
 }
 
-type ReadItem = { batch: FileBatchDocument; caller: GatewayCaller; body: unknown };
+type ReadItem = { batch: FileBatchRecord; caller: GatewayCaller; body: unknown };
 
 /** The chat of a request, planned, and as what it is to be answered. */
 async function readItem(deps: ItemDeps, item: ReadItem) {

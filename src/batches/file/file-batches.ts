@@ -5,7 +5,7 @@ import { defineWork, submitWork, type Work } from "../../jobs/work.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError, fromErrorView, notFound, toErrorView } from "../../lib/errors.ts";
 import { newId } from "../../lib/ids.ts";
-import { cancellableFileBatchStates, type FileBatchDocument, openFileBatchStates } from "../../store/file-store.ts";
+import { cancellableFileBatchStates, type FileBatchRecord, openFileBatchStates } from "../../store/file-store.ts";
 import type { JobRecord } from "../../store/job-record.ts";
 import type { OpenedSource } from "../../store/source-store.ts";
 import { maySee, type Viewer } from "../../tenancy/roles.ts";
@@ -15,13 +15,13 @@ import { cancelItems, type FileBatchDeps, itemJobIds, moveBatch, readInput, runF
 import { writeAnswers } from "./write-answers.ts";
 
 export type FileBatchInput = Pick<
-  FileBatchDocument,
+  FileBatchRecord,
   "inputFileId" | "completionWindow" | "metadata" | "outputExpiresAfter"
 > & {
   endpoint: BatchEndpoint;
 };
 /** A batch of messages as its body came, how many requests that has, and how those for Anthropic's models are forwarded. */
-export type MessageBatchInput = Required<Pick<FileBatchDocument, "sentWith">> & { bytes: Buffer; total: number };
+export type MessageBatchInput = Required<Pick<FileBatchRecord, "sentWith">> & { bytes: Buffer; total: number };
 /** Results of messages are kept for this long after their batch was made, in ms: as long as Anthropic keeps them. */
 const KEEP_RESULTS_MS = 29 * 86_400_000;
 /** Batches that one sweep archives. */
@@ -33,7 +33,7 @@ export function makeFileBatches(deps: FileBatchDeps) {
   const { files } = deps.store;
   const requestFiles = makeRequestFiles(deps.store);
   const work = makeFileBatchWork(deps);
-  const submit = (batch: FileBatchDocument, title: string) => {
+  const submit = (batch: FileBatchRecord, title: string) => {
     const { _id: batchId, startedBy, keyId } = batch;
     const shown = { title, keyId, ...defined({ startedBy }) };
     return submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId }, ...shown });
@@ -93,7 +93,7 @@ export function makeFileBatches(deps: FileBatchDeps) {
       }
     },
     /** Stops what has not been answered yet. @throws AppError `not_found`, `wrong_state`. */
-    async cancel(caller: Viewer, batchId: string): Promise<FileBatchDocument> {
+    async cancel(caller: Viewer, batchId: string): Promise<FileBatchRecord> {
       const batch = await findBatch(caller, batchId);
       if (batch.status === "cancelling") return batch;
       const cancelling = await moveBatch(files, batch, cancellableFileBatchStates, { status: "cancelling" });
@@ -110,9 +110,9 @@ export function makeFileBatches(deps: FileBatchDeps) {
 
 function newBatch(
   { tenantId, keyId, subject: startedBy }: Submitter,
-  about: Pick<FileBatchDocument, "_id" | "endpoint" | "inputFileId" | "completionWindow" | "total"> &
-    Pick<FileBatchDocument, "metadata" | "sentWith" | "expireAt" | "outputExpiresAfter">,
-): FileBatchDocument {
+  about: Pick<FileBatchRecord, "_id" | "endpoint" | "inputFileId" | "completionWindow" | "total"> &
+    Pick<FileBatchRecord, "metadata" | "sentWith" | "expireAt" | "outputExpiresAfter">,
+): FileBatchRecord {
   const createdAt = new Date();
   return {
     tenantId,
@@ -132,7 +132,7 @@ function newBatch(
 }
 
 /** Deletes what a batch of messages was asked and has answered. */
-async function removeContent({ store }: Pick<FileBatchDeps, "store">, batch: FileBatchDocument): Promise<void> {
+async function removeContent({ store }: Pick<FileBatchDeps, "store">, batch: FileBatchRecord): Promise<void> {
   const { tenantId, inputFileId, outputFileId } = batch;
   const jobIds = itemJobIds(batch);
   await store.batches.removeEnded(tenantId, jobIds);
@@ -142,7 +142,7 @@ async function removeContent({ store }: Pick<FileBatchDeps, "store">, batch: Fil
 }
 
 /** Forgets a batch whose job never was. */
-async function discard(deps: Pick<FileBatchDeps, "store">, batch: FileBatchDocument): Promise<void> {
+async function discard(deps: Pick<FileBatchDeps, "store">, batch: FileBatchRecord): Promise<void> {
   if (batch.endpoint === messagesEndpoint) await removeContent(deps, batch);
   await deps.store.files.removeBatch(batch.tenantId, batch._id);
 }
@@ -150,7 +150,7 @@ async function discard(deps: Pick<FileBatchDeps, "store">, batch: FileBatchDocum
 /** Clients' batches of requests as durable work. */
 function makeFileBatchWork(deps: FileBatchDeps): Work {
   const { files } = deps.store;
-  return defineWork<FileBatchDocument>({
+  return defineWork<FileBatchRecord>({
     queue: batchQueue,
     idField: "fileBatchId",
     async run({ tenantId, recordId, signal, share }) {
@@ -166,7 +166,7 @@ function makeFileBatchWork(deps: FileBatchDeps): Work {
 }
 
 /** Ends a batch whose job is over. A cancelled one still gets the answers that are there; its last items may end later. */
-async function close(deps: FileBatchDeps, batch: FileBatchDocument, job: JobRecord): Promise<void> {
+async function close(deps: FileBatchDeps, batch: FileBatchRecord, job: JobRecord): Promise<void> {
   const { files } = deps.store;
   const { tenantId, _id: batchId } = batch;
   if (job.status !== "cancelled") {

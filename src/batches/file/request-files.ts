@@ -1,6 +1,6 @@
 import { AppError, notFound } from "../../lib/errors.ts";
 import { newId } from "../../lib/ids.ts";
-import { expiryAfter, type FileDocument } from "../../store/file-store.ts";
+import { expiryAfter, type FileRecord } from "../../store/file-store.ts";
 import type { OpenedSource } from "../../store/source-store.ts";
 import type { Store } from "../../store/store.ts";
 
@@ -24,8 +24,8 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
     requireUnused,
     async addFile(
       tenantId: string,
-      { bytes, ...about }: Pick<FileDocument, "filename" | "purpose" | "keyId"> & { bytes: Uint8Array },
-    ): Promise<FileDocument> {
+      { bytes, ...about }: Pick<FileRecord, "filename" | "purpose" | "keyId"> & { bytes: Uint8Array },
+    ): Promise<FileRecord> {
       const _id = newId("file");
       const file = { _id, tenantId, ...about, bytes: bytes.length, createdAt: new Date() };
       await sources.write(tenantId, _id, bytes);
@@ -49,7 +49,7 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
       {
         expiresAfter,
         ...about
-      }: Pick<FileDocument, "_id" | "filename" | "purpose" | "keyId" | "bytes"> & {
+      }: Pick<FileRecord, "_id" | "filename" | "purpose" | "keyId" | "bytes"> & {
         /** In seconds. */
         expiresAfter: number | undefined;
       },

@@ -10,8 +10,8 @@ import { hashDigits } from "../../lib/ids.ts";
 import { jittered } from "../../lib/jitter.ts";
 import {
   cancellableFileBatchStates,
-  type FileBatchDocument,
   type FileBatchFault,
+  type FileBatchRecord,
   type FileBatchState,
 } from "../../store/file-store.ts";
 import { isFinal } from "../../store/job-state.ts";
@@ -42,10 +42,10 @@ type Run = { tenantId: string; batchId: string } & Pick<WorkContext, "signal" | 
 /** Moves a batch on to a state from one of some others; null when it is in none of them. */
 export function moveBatch(
   files: Store["files"],
-  batch: FileBatchDocument,
+  batch: FileBatchRecord,
   from: readonly FileBatchState[],
   to: { status: FileBatchState; faults?: FileBatchFault[] },
-): Promise<FileBatchDocument | null> {
+): Promise<FileBatchRecord | null> {
   const now = new Date();
   return files.changeBatch(batch, from, { $set: { ...to, updatedAt: now, [`reachedAt.${to.status}`]: now } });
 }
@@ -72,15 +72,15 @@ export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void>
   await finish(deps, run);
 }
 
-const endpointOf = ({ endpoint }: FileBatchDocument) => endpoint as BatchEndpoint; // checked when it was made
-const inputOf = ({ sources }: Pick<Store, "sources">, { tenantId, inputFileId }: FileBatchDocument) =>
+const endpointOf = ({ endpoint }: FileBatchRecord) => endpoint as BatchEndpoint; // checked when it was made
+const inputOf = ({ sources }: Pick<Store, "sources">, { tenantId, inputFileId }: FileBatchRecord) =>
   sources.stream(tenantId, inputFileId);
 
 /** The requests of a batch, one after the other: a file may be larger than what a worker holds. */
-export const readInput = (store: Pick<Store, "sources">, batch: FileBatchDocument) =>
+export const readInput = (store: Pick<Store, "sources">, batch: FileBatchRecord) =>
   readLines(inputOf(store, batch), endpointOf(batch));
 
-type Submission = { batch: FileBatchDocument } & Pick<WorkContext, "signal" | "share">;
+type Submission = { batch: FileBatchRecord } & Pick<WorkContext, "signal" | "share">;
 type Item = { jobId: string; body: unknown; characters: number };
 
 /**
@@ -141,13 +141,13 @@ async function* inGroups(items: AsyncIterable<Item>): AsyncGenerator<Item[]> {
 }
 
 /** Whether a batch has not been stopped or ended since it was read. */
-async function takesItems({ store }: FileBatchDeps, { tenantId, _id }: FileBatchDocument): Promise<boolean> {
+async function takesItems({ store }: FileBatchDeps, { tenantId, _id }: FileBatchRecord): Promise<boolean> {
   const current = await store.files.findBatch(tenantId, _id);
   return current !== null && cancellableFileBatchStates.includes(current.status);
 }
 
 /** Whether calls under way may leave room in the budget for what it had none for, within the batch's time. */
-function mayFitLater(error: AppError, { createdAt }: FileBatchDocument): boolean {
+function mayFitLater(error: AppError, { createdAt }: FileBatchRecord): boolean {
   if (!isBudgetExhausted(error) || Date.now() - createdAt.getTime() > WINDOW_MS) return false;
   const { reservedUsd, leftUsd, neededUsd } = error.details as BudgetRejection; // as the budget's own rejections have
   return reservedUsd > 0 || leftUsd >= neededUsd; // what was reserved may have been released since
@@ -156,7 +156,7 @@ function mayFitLater(error: AppError, { createdAt }: FileBatchDocument): boolean
 /** Makes the job of a line; false when it has to wait for room in the budget. */
 async function submitItem(
   deps: FileBatchDeps,
-  batch: FileBatchDocument,
+  batch: FileBatchRecord,
   { jobId, body, signal, share }: Pick<Item, "jobId" | "body"> & Pick<Submission, "signal" | "share">,
 ): Promise<boolean> {
   const { jobs } = deps;
@@ -200,7 +200,7 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run): Promise<
 }
 
 /** Cancels the jobs of a batch's items; an item that has ended meanwhile keeps its answer. */
-export async function cancelItems({ jobs, store }: FileBatchDeps, batch: FileBatchDocument): Promise<void> {
+export async function cancelItems({ jobs, store }: FileBatchDeps, batch: FileBatchRecord): Promise<void> {
   const { tenantId } = batch;
   for (const [jobId, state] of await store.jobs.statesOf(tenantId, itemJobIds(batch))) {
     if (!isFinal(state)) await jobs.cancel(tenantId, jobId).catch(ignoreEnded);
@@ -212,7 +212,7 @@ function ignoreEnded(error: unknown): void {
 }
 
 /** The jobs of a batch's items, in their order: always the same, so that an item picked up again makes no second job. */
-export function itemJobIds({ _id, total }: Pick<FileBatchDocument, "_id" | "total">): string[] {
+export function itemJobIds({ _id, total }: Pick<FileBatchRecord, "_id" | "total">): string[] {
   const head = `job_${_id.slice(-26, -16)}`; // the batch's time
   return Array.from({ length: total }, (_, place) => head + hashDigits(`${_id}:${place}`));
 }

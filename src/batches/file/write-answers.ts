@@ -1,7 +1,7 @@
 import type { ChatResponse } from "../../gateway/schemas.ts";
 import type { Jobs } from "../../jobs/jobs.ts";
 import type { ErrorView } from "../../lib/errors.ts";
-import { expiryAfter, type FileBatchDocument } from "../../store/file-store.ts";
+import { expiryAfter, type FileBatchRecord } from "../../store/file-store.ts";
 import type { JobRecord } from "../../store/job-record.ts";
 import type { JobState } from "../../store/job-state.ts";
 import type { Store } from "../../store/store.ts";
@@ -12,7 +12,7 @@ type AnswerDeps = { store: Pick<Store, "files" | "sources">; jobs: Pick<Jobs, "f
 
 /** The requests of a batch with the jobs that answered them, in their order. `failure`: why those without an end have none. */
 type Answered = {
-  batch: FileBatchDocument;
+  batch: FileBatchRecord;
   lines(): AsyncIterable<FileLine>;
   jobIds: readonly string[];
   stateOf: ReadonlyMap<string, JobState>;
@@ -28,7 +28,7 @@ export async function writeAnswers(deps: AnswerDeps, answered: Answered): Promis
 
 type Head = { id: string; custom_id: string };
 
-function toAnswer(head: Head, job: JobRecord, { endpoint }: FileBatchDocument) {
+function toAnswer(head: Head, job: JobRecord, { endpoint }: FileBatchRecord) {
   const isChat = endpoint === "/v1/chat/completions";
   const body = isChat ? toCompletion(job.result as ChatResponse) : job.result; // as its item's end stored it
   return { ...head, response: { status_code: 200, request_id: job._id, body }, error: null };
@@ -44,7 +44,7 @@ type Part = {
   kind: "output" | "error";
   /** The state of the jobs that are in this file. */
   state: JobState;
-  toLine(head: Head, job: JobRecord, batch: FileBatchDocument): object;
+  toLine(head: Head, job: JobRecord, batch: FileBatchRecord): object;
 };
 
 /** Writes one of the files, unless it would be empty. */

@@ -6,7 +6,7 @@ import { batchQueue } from "../../jobs/queues.ts";
 import { submitWork, type Work, type WorkRecord } from "../../jobs/work.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/ids.ts";
-import type { BatchDocument, BatchItemDocument } from "../../store/batch-store.ts";
+import type { BatchItemRecord, BatchRecord } from "../../store/batch-store.ts";
 import type { JobRecord } from "../../store/job-record.ts";
 import { unlessDuplicate } from "../../store/writes.ts";
 import { type BatchDeps, makeCollector, type RunDeps } from "./collect.ts";
@@ -28,8 +28,8 @@ type BatchedAs = {
   startedBy?: string | undefined;
   isRetried?: boolean;
   admit?: () => Promise<unknown>;
-  message?: BatchItemDocument["message"];
-  response?: BatchItemDocument["response"];
+  message?: BatchItemRecord["message"];
+  response?: BatchItemRecord["response"];
 };
 
 export type Batches = ReturnType<typeof makeBatches>;
@@ -66,7 +66,7 @@ export function makeBatches(deps: BatchDeps) {
         return { mostNanoUsd: nanoUsd, leastNanoUsd: nanoUsd };
       });
       const now = Date.now();
-      const item: BatchItemDocument = {
+      const item: BatchItemRecord = {
         _id: jobId,
         tenantId: caller.tenantId,
         keyId: caller.keyId,
@@ -163,6 +163,6 @@ function withRuns(deps: RunDeps, batchWork: Omit<Work, "run">): Work {
   };
 }
 
-function toServiceRecord({ _id, jobId }: Pick<BatchDocument, "_id" | "jobId">): WorkRecord {
+function toServiceRecord({ _id, jobId }: Pick<BatchRecord, "_id" | "jobId">): WorkRecord {
   return { _id, jobId, tenantId: serviceTenantId };
 }

@@ -3,7 +3,7 @@ import type { GatewayDeps } from "../../gateway/deps.ts";
 import type { Jobs } from "../../jobs/jobs.ts";
 import { newId } from "../../lib/ids.ts";
 import type { Logger } from "../../observe/logger.ts";
-import type { BatchDocument, BatchItemDocument } from "../../store/batch-store.ts";
+import type { BatchItemRecord, BatchRecord } from "../../store/batch-store.ts";
 import type { Store } from "../../store/store.ts";
 
 /** The sweep closes a batch that another process should have closed this long ago, in ms. */
@@ -31,7 +31,7 @@ export type BatchDeps = {
 export type RunDeps = BatchDeps & { collector: ReturnType<typeof makeCollector> };
 
 /** An item, or a batch of such items: what says where it belongs. */
-type Grouped = Pick<BatchItemDocument, "group" | "provider" | "providerKeyId" | "model" | "tenantId">;
+type Grouped = Pick<BatchItemRecord, "group" | "provider" | "providerKeyId" | "model" | "tenantId">;
 
 /**
  * Gathers items into batches. The items say by their group where they belong, and a batch takes them only when it runs, so
@@ -40,7 +40,7 @@ type Grouped = Pick<BatchItemDocument, "group" | "provider" | "providerKeyId" | 
  */
 export function makeCollector(
   { store, jobs, config, logger }: BatchDeps,
-  submitBatch: (closed: BatchDocument) => Promise<void>,
+  submitBatch: (closed: BatchRecord) => Promise<void>,
 ) {
   const timers = new Set<NodeJS.Timeout>();
 
@@ -48,7 +48,7 @@ export function makeCollector(
     const closed = await store.changeBatch(batchId, ["collecting"], { $set: { state: "closed" } });
     if (closed) await submitBatch(closed);
   };
-  const closeLater = (batch: BatchDocument) => {
+  const closeLater = (batch: BatchRecord) => {
     const timer = setTimeout(
       () => {
         timers.delete(timer);
@@ -61,7 +61,7 @@ export function makeCollector(
   /** Sees to it that a waiting item gets into a batch: at the latest when the batch's time has come. */
   const add = async ({ group, provider, providerKeyId, model, tenantId }: Grouped): Promise<void> => {
     const now = Date.now();
-    const made: BatchDocument = {
+    const made: BatchRecord = {
       _id: newId("batch"),
       tenantId,
       group,
@@ -94,7 +94,7 @@ export function makeCollector(
       const accepted = left.filter(({ state }) => state === "accepted");
       const held = await jobs.held.stillWaiting(accepted.map(({ _id }) => _id));
       const orphaned = Date.now() - ORPHAN_AFTER_MS;
-      const isReady = ({ _id, state, createdAt }: BatchItemDocument) =>
+      const isReady = ({ _id, state, createdAt }: BatchItemRecord) =>
         state === "waiting" || held.has(_id) || createdAt.getTime() < orphaned;
       const ready = left.filter(isReady);
       for (const { _id } of ready) await store.moveItem(_id, ["accepted"], { state: "waiting" });

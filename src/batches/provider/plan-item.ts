@@ -6,7 +6,7 @@ import { boundChat, type CostBounds } from "../../gateway/money/prices.ts";
 import type { BatchItem, CompletionRequest, Provider, RawRequest } from "../../gateway/providers/provider.ts";
 import { defined } from "../../lib/defined.ts";
 import { hashDigits } from "../../lib/ids.ts";
-import type { BatchItemDocument } from "../../store/batch-store.ts";
+import type { BatchItemRecord } from "../../store/batch-store.ts";
 
 /** How a chat is to be answered by a batch, and what it may cost at the full price. */
 type PlannedItem = {
@@ -14,7 +14,7 @@ type PlannedItem = {
   request: CompletionRequest;
   bounds: CostBounds;
   raw?: RawRequest;
-  debug?: BatchItemDocument["debug"];
+  debug?: BatchItemRecord["debug"];
 };
 
 /**

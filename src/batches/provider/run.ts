@@ -10,7 +10,7 @@ import { AppError } from "../../lib/errors.ts";
 import { forEachConcurrent } from "../../lib/for-each-concurrent.ts";
 import { newId } from "../../lib/ids.ts";
 import { jittered } from "../../lib/jitter.ts";
-import type { BatchDocument, BatchItemDocument } from "../../store/batch-store.ts";
+import type { BatchItemRecord, BatchRecord } from "../../store/batch-store.ts";
 import type { RunDeps } from "./collect.ts";
 import { dropEnded, requestOf, settleItem } from "./settle.ts";
 
@@ -60,7 +60,7 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
  * are looked for by another job, an hour later, until its day is over. Else items that are still open fail; of more items than
  * a batch takes, the next call ends the rest. May run twice.
  */
-export async function restartOrFail(deps: RunDeps, batch: BatchDocument): Promise<void> {
+export async function restartOrFail(deps: RunDeps, batch: BatchRecord): Promise<void> {
   const { store, config, logger } = deps;
   const { _id: batchId, jobId } = batch;
   if (batch.providerBatchId !== undefined && Date.now() - batch.createdAt.getTime() < PATIENCE_MS) {
@@ -85,7 +85,7 @@ const endBatch = ({ store }: RunDeps, batchId: string) =>
     $unset: { isSubmitting: "" },
   });
 
-async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<void> {
+async function advance(deps: RunDeps, batch: BatchRecord, signal: AbortSignal): Promise<void> {
   const { provider, tenantId, providerKeyId } = batch;
   const { providers, keys } = deps.gateway;
   const batches = providers.get(provider)?.batches;
@@ -101,14 +101,14 @@ async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal)
 }
 
 /** Notes that the batch was looked at; the next look is put off for longer each time. */
-async function reschedule({ store, config }: RunDeps, batch: BatchDocument): Promise<Rescheduled> {
+async function reschedule({ store, config }: RunDeps, batch: BatchRecord): Promise<Rescheduled> {
   const polled = await store.changeBatch(batch._id, ["closed", "submitted"], { $inc: { polls: 1 } });
   const waitMs = Math.min(FIRST_POLL_MS * 1.5 ** (polled?.polls ?? 1), config.pollMs);
   return new Rescheduled(jittered(waitMs, { share: 0.25 }));
 }
 
 /** The items of a batch that is not submitted yet, less those that were cancelled; what it has no room for keeps waiting. */
-async function takeItems(deps: RunDeps, batch: BatchDocument): Promise<BatchItemDocument[]> {
+async function takeItems(deps: RunDeps, batch: BatchRecord): Promise<BatchItemRecord[]> {
   const { store, config, collector } = deps;
   await store.changeBatch(batch._id, ["collecting"], { $set: { state: "closed" } });
   if (batch.submittedAt === undefined) {
@@ -120,7 +120,7 @@ async function takeItems(deps: RunDeps, batch: BatchDocument): Promise<BatchItem
 }
 
 /** A batch with the interface of its provider, and what calling that takes. */
-type ProviderBatch = { batch: BatchDocument; batches: ProviderBatches; context: CallContext };
+type ProviderBatch = { batch: BatchRecord; batches: ProviderBatches; context: CallContext };
 
 async function runThere(deps: RunDeps, run: ProviderBatch): Promise<void> {
   const { store } = deps;
@@ -173,7 +173,7 @@ async function submit(deps: RunDeps, { batch, batches, context }: ProviderBatch)
 }
 
 /** Runs the items by our own worker, a call each; every item is settled by itself, so that another worker can resume. */
-async function runHere(deps: RunDeps, items: readonly BatchItemDocument[], signal: AbortSignal): Promise<void> {
+async function runHere(deps: RunDeps, items: readonly BatchItemRecord[], signal: AbortSignal): Promise<void> {
   const { gateway } = deps;
   await forEachConcurrent(items, ITEMS_AT_ONCE, async (item) => {
     const { _id: customId, tenantId } = item;

@@ -11,8 +11,8 @@ import type { BatchItemResult, CompletionRequest, CompletionResult, Usage } from
 import { estimateUsage } from "../../gateway/tokens.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError, type ErrorView, toErrorView, withoutText } from "../../lib/errors.ts";
-import type { BatchItemDocument } from "../../store/batch-store.ts";
-import type { CompletionDocument } from "../../store/completion-store.ts";
+import type { BatchItemRecord } from "../../store/batch-store.ts";
+import type { CompletionRecord } from "../../store/completion-store.ts";
 import { toMessage } from "../../surfaces/messages/to-message.ts";
 import { toResponseLine } from "../file/response-lines.ts";
 import type { BatchDeps, RunDeps } from "./collect.ts";
@@ -25,13 +25,13 @@ const MAX_EXPIRIES = 1;
 const PAGE = 10_000;
 
 /** What an item asks for. */
-export const requestOf = (item: BatchItemDocument) => item.request as CompletionRequest; // as `accept` recorded it
+export const requestOf = (item: BatchItemRecord) => item.request as CompletionRequest; // as `accept` recorded it
 
-const messagesOf = (item: BatchItemDocument) =>
+const messagesOf = (item: BatchItemRecord) =>
   item.raw ? [{ role: "user" as const, content: item.raw.body }] : requestOf(item).messages;
 
 /** The error of an answer that does not match the schema of its item. @throws what keeps that from being found out. */
-async function findItemMismatch({ gateway }: RunDeps, item: BatchItemDocument, result: CompletionResult) {
+async function findItemMismatch({ gateway }: RunDeps, item: BatchItemRecord, result: CompletionResult) {
   const { responseFormat } = requestOf(item);
   if (responseFormat === undefined) return undefined;
   const mismatch = await findMismatch(gateway.schemaChecks, item, responseFormat, result);
@@ -39,7 +39,7 @@ async function findItemMismatch({ gateway }: RunDeps, item: BatchItemDocument, r
   throw mismatch;
 }
 
-const unfenced = (item: BatchItemDocument, result: CompletionResult): CompletionResult =>
+const unfenced = (item: BatchItemRecord, result: CompletionResult): CompletionResult =>
   requestOf(item).responseFormat === undefined ? result : { ...result, text: withoutFence(result.text) };
 
 /**
@@ -48,7 +48,7 @@ const unfenced = (item: BatchItemDocument, result: CompletionResult): Completion
  */
 export async function settleItem(
   deps: RunDeps,
-  item: BatchItemDocument,
+  item: BatchItemRecord,
   outcome: BatchItemResult,
   failed?: BilledAttempts,
 ): Promise<void> {
@@ -104,7 +104,7 @@ type Spent = { usage: Usage; costNanoUsd: number; isCounted: boolean };
 /** What an item's answer, and the billed failed attempts before it, come to at half the price. */
 function toSpent(
   { gateway }: RunDeps,
-  item: BatchItemDocument,
+  item: BatchItemRecord,
   failed: BilledAttempts,
   result?: CompletionResult,
 ): Spent {
@@ -122,7 +122,7 @@ function toSpent(
 }
 
 /** An answer in the shape of a chat that was answered at once; to a request in the provider's wire format as it came. */
-function toBody(item: BatchItemDocument, { result, raw }: Answer, { usage, costNanoUsd }: Spent) {
+function toBody(item: BatchItemRecord, { result, raw }: Answer, { usage, costNanoUsd }: Spent) {
   if (item.raw !== undefined) return raw;
   const { model, provider, reason, requestedModel: requested } = item;
   const { parts, ...answer } = result;
@@ -145,8 +145,8 @@ function toBody(item: BatchItemDocument, { result, raw }: Answer, { usage, costN
   return { ...toMessage(outcome), ...(ignored.length > 0 && { _ignored: ignored }) };
 }
 
-function toRecord(item: BatchItemDocument, spent: Spent, result?: CompletionResult, error?: ErrorView) {
-  const record: CompletionDocument = defined({
+function toRecord(item: BatchItemRecord, spent: Spent, result?: CompletionResult, error?: ErrorView) {
+  const record: CompletionRecord = defined({
     _id: item.logId,
     tenantId: item.tenantId,
     keyId: item.keyId,

@@ -6,7 +6,7 @@ import { type AssistantPart, markReasoning } from "../messages.ts";
 import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
 import { isComplete } from "../providers/finish-reasons.ts";
 import type { CompletionResult } from "../providers/provider.ts";
-import { type Share, withFallbacks } from "../resilience/retry.ts";
+import { type ModelAttempt, withFallbacks } from "../resilience/retry.ts";
 import { estimateUsage } from "../tokens.ts";
 import { attempt, toCompletionRequest, toRoutingView } from "./attempt.ts";
 import { makeCompressor, withReport } from "./compress.ts";
@@ -172,12 +172,12 @@ async function firstOf<T>(items: AsyncIterable<T>): Promise<T> {
  * `response_format_mismatch`; what checks of schemas throw.
  */
 function complete(deps: GatewayDeps, chat: PlannedChat): Promise<ChatOutcome> {
-  return withFallbacks(deps, chat.plan, (share) => completeAt(deps, chat, share));
+  return withFallbacks(deps, chat.plan, (modelAttempt) => completeAt(deps, chat, modelAttempt));
 }
 
-async function completeAt(deps: GatewayDeps, chat: PlannedChat, share: Share): Promise<ChatOutcome> {
-  const { provider } = share.target;
-  const { result, model, request, settle } = await attempt(deps, chat, share, {
+async function completeAt(deps: GatewayDeps, chat: PlannedChat, modelAttempt: ModelAttempt): Promise<ChatOutcome> {
+  const { provider } = modelAttempt.target;
+  const { result, model, request, settle } = await attempt(deps, chat, modelAttempt, {
     isStreamed: false,
     describe: (answer: CompletionResult) => answer,
     ask: (readable, context) => provider.complete(readable, context),

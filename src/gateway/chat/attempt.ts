@@ -17,7 +17,7 @@ import { boundChat } from "../money/prices.ts";
 import type { CallContext, CompletionRequest, FinishReason } from "../providers/provider.ts";
 import { toArguments } from "../providers/tool-calls.ts";
 import type { AnswerFacts } from "../resilience/call-attributes.ts";
-import { askModel, type Share } from "../resilience/retry.ts";
+import { askModel, type ModelAttempt } from "../resilience/retry.ts";
 import type { AttemptPermit } from "../resilience/target.ts";
 import { estimateMessageTokens } from "../tokens.ts";
 import { keepToSettings, maxTemperatureOf } from "./capabilities.ts";
@@ -51,9 +51,14 @@ export type Attempt<T> = Awaited<ReturnType<typeof attempt<T>>>;
  * answer, its record is settled here.
  * @throws AppError as `askModel`.
  */
-export async function attempt<T>(deps: GatewayDeps, chat: PlannedChat, share: Share, { ask, ...asking }: Asking<T>) {
+export async function attempt<T>(
+  deps: GatewayDeps,
+  chat: PlannedChat,
+  modelAttempt: ModelAttempt,
+  { ask, ...asking }: Asking<T>,
+) {
   const { caller } = chat;
-  const { routing, target } = share;
+  const { routing, target } = modelAttempt;
   const { model } = target;
   const request = toCompletionRequest(chat.request, model);
   const { maxTokens, temperature, topP } = request;
@@ -64,7 +69,7 @@ export async function attempt<T>(deps: GatewayDeps, chat: PlannedChat, share: Sh
     toBounds: () => boundChat(model, request),
     facts: { maxTokens, temperature, topP },
   };
-  const { call, result } = await askModel(deps, share, { ...about, ...asking }, (call) => {
+  const { call, result } = await askModel(deps, modelAttempt, { ...about, ...asking }, (call) => {
     const capped = call.capped(request);
     return (context, permit) => readably(capped, (readable) => ask(readable, context, permit));
   });

@@ -4,7 +4,7 @@ import type { GatewayDeps } from "../deps.ts";
 import { type GatewayCaller, withEndUser } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, Forwarding, RawAnswer, RawEvents, RawRequest } from "../providers/provider.ts";
-import { askModel, type Share, withFallbacks } from "../resilience/retry.ts";
+import { askModel, type ModelAttempt, withFallbacks } from "../resilience/retry.ts";
 import { attemptTarget, findKeys, isUsable, notConfigured, toTarget } from "../resilience/target.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
 import { boundPromptTokens, estimateMessageTokens, estimateTokens } from "../tokens.ts";
@@ -49,11 +49,11 @@ const forwardingOf = ({ providers }: GatewayDeps, { reach, provider }: Catalogue
  * @throws AppError as `complete`; `budget_exhausted` where the budget does not pay for the answer that is asked for.
  */
 function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
-  return askForwarded(deps, caller, chat, async (share) => {
+  return askForwarded(deps, caller, chat, async (modelAttempt) => {
     const { about, wire, toEnd } = toCounted(caller, chat);
     const { call, result } = await askModel(
       deps,
-      share,
+      modelAttempt,
       { ...about, isStreamed: false, describe: (answer: RawAnswer) => answer },
       (call) => {
         call.capped(wire);
@@ -69,8 +69,8 @@ function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat):
 /** The same as a stream of whole events. Retries until the first of them, never after it. Throws also in the middle. */
 async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): AsyncGenerator<Buffer> {
   const { about, wire, toEnd } = toCounted(caller, chat);
-  const { call, iterator, first, permit } = await askForwarded(deps, caller, chat, async (share) => {
-    const { call, result } = await askModel(deps, share, { ...about, isStreamed: true }, (call) => {
+  const { call, iterator, first, permit } = await askForwarded(deps, caller, chat, async (modelAttempt) => {
+    const { call, result } = await askModel(deps, modelAttempt, { ...about, isStreamed: true }, (call) => {
       call.capped(wire);
       return async (context, permit) => {
         const iterator = requireForwarding(deps, chat.model).stream(chat.raw, context)[Symbol.asyncIterator]();
@@ -128,7 +128,7 @@ async function askForwarded<T>(
   deps: GatewayDeps,
   caller: GatewayCaller,
   chat: ForwardedChat,
-  ask: (share: Share) => Promise<T>,
+  ask: (modelAttempt: ModelAttempt) => Promise<T>,
 ): Promise<T> {
   return withFallbacks(deps, await planForwarded(deps, caller, chat), ask);
 }

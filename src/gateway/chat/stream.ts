@@ -3,7 +3,7 @@ import { AppError } from "../../lib/errors.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { markReasoning } from "../messages.ts";
 import type { StreamPart } from "../providers/provider.ts";
-import { type Share, withFallbacks } from "../resilience/retry.ts";
+import { type ModelAttempt, withFallbacks } from "../resilience/retry.ts";
 import type { AttemptPermit } from "../resilience/target.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
 import { type Attempt, attempt } from "./attempt.ts";
@@ -33,7 +33,7 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
   const { caller, plan } = chat;
   const upstream = makeUpstream(caller.signal);
   const response = makeStreamedResponse();
-  const opening = withFallbacks(deps, plan, (share) => openStream(deps, chat, share, upstream.signal));
+  const opening = withFallbacks(deps, plan, (modelAttempt) => openStream(deps, chat, modelAttempt, upstream.signal));
   let stream: OpenStream | undefined;
   let failure: unknown = readerLeft;
   try {
@@ -120,11 +120,11 @@ type OpenStream = Attempt<{
 async function openStream(
   deps: GatewayDeps,
   chat: PlannedChat,
-  share: Share,
+  modelAttempt: ModelAttempt,
   signal: AbortSignal,
 ): Promise<OpenStream> {
-  const { provider } = share.target;
-  const stream = await attempt(deps, chat, share, {
+  const { provider } = modelAttempt.target;
+  const stream = await attempt(deps, chat, modelAttempt, {
     isStreamed: true,
     signal,
     async ask(readable, context, permit) {

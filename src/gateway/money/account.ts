@@ -1,7 +1,7 @@
 import { defined } from "../../lib/defined.ts";
 import { AppError, type ErrorView, toErrorView, withoutText } from "../../lib/errors.ts";
 import { newId } from "../../lib/ids.ts";
-import type { CallOrigin, CompletionDocument } from "../../store/completion-store.ts";
+import type { CallOrigin, CompletionRecord } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
 import type { GatewayDeps } from "../deps.ts";
 import type { CompletionRequest, FinishReason, Usage } from "../providers/provider.ts";
@@ -51,7 +51,7 @@ export type CallEnd = {
   estimate?: () => Usage;
   finishReason?: FinishReason;
   /** The texts for the log record. Only called if they are kept. */
-  content?: () => CompletionDocument["content"];
+  content?: () => CompletionRecord["content"];
   /** Set when it did not complete. */
   error?: unknown;
   /** The answer was there already: it cost nothing. */
@@ -70,7 +70,7 @@ type CallDeps = Pick<GatewayDeps, "callTexts"> & {
 export type Call = ReturnType<typeof beginCall>;
 
 export type CallAbout = {
-  kind: CompletionDocument["kind"];
+  kind: CompletionRecord["kind"];
   routing: Routing;
   isStreamed: boolean;
   /** The estimate of the prompt. */
@@ -188,7 +188,7 @@ function capRequest(request: CompletionRequest, { nanoUsd, bounds }: Reservation
   return { ...request, maxTokens: bounds.answerFor(leftNanoUsd) };
 }
 
-function toOutcome(error: ErrorView | undefined, signal: AbortSignal): CompletionDocument["outcome"] {
+function toOutcome(error: ErrorView | undefined, signal: AbortSignal): CompletionRecord["outcome"] {
   if (error === undefined) return "completed";
   return signal.aborted || error.code === "client_closed" ? "aborted" : "failed";
 }

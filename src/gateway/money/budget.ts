@@ -3,8 +3,8 @@ import { AppError } from "../../lib/errors.ts";
 import { jittered } from "../../lib/jitter.ts";
 import { makeStaleWhileRevalidate } from "../../lib/stale-while-revalidate.ts";
 import type { Logger } from "../../observe/logger.ts";
-import type { BatchItemDocument } from "../../store/batch-store.ts";
-import type { BudgetDocument, BudgetStore, ReservedAmount } from "../../store/budget-store.ts";
+import type { BatchItemRecord } from "../../store/batch-store.ts";
+import type { BudgetRecord, BudgetStore, ReservedAmount } from "../../store/budget-store.ts";
 import type { TenantStore } from "../../store/tenant-store.ts";
 import type { UsageStore } from "../../store/usage-store.ts";
 import { type CostBounds, toUsd } from "./prices.ts";
@@ -124,7 +124,7 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
       const takeOne = async (limit: Limit) => (await months.take(limit, claim)) ?? months.reject(limit, claim);
       return takeEach(found, takeOne, (taken) => settleAll(taken, 0));
     },
-    settleLater: (tenantId: string, reserved: NonNullable<BatchItemDocument["reserved"]>, costNanoUsd: number) =>
+    settleLater: (tenantId: string, reserved: NonNullable<BatchItemRecord["reserved"]>, costNanoUsd: number) =>
       settleAll(
         Array.from([reserved].flat(), (amount) => ({ tenantId, ...amount })),
         costNanoUsd,
@@ -258,7 +258,7 @@ function makeMonths(store: BudgetDeps["store"], onRejection: () => void) {
 const changesTooOften = () =>
   new AppError("unavailable", "The budget changes too often right now.", { retryable: true });
 
-function toView({ month, limitNanoUsd, leftNanoUsd, reservedNanoUsd = 0 }: BudgetDocument): BudgetView {
+function toView({ month, limitNanoUsd, leftNanoUsd, reservedNanoUsd = 0 }: BudgetRecord): BudgetView {
   return {
     month,
     limitUsd: toUsd(limitNanoUsd),

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { jittered } from "../../lib/jitter.ts";
 import type { Logger } from "../../observe/logger.ts";
 import type { CallMetrics } from "../../observe/metrics/call-metrics.ts";
-import type { CompletionDocument, CompletionStore } from "../../store/completion-store.ts";
+import type { CompletionRecord, CompletionStore } from "../../store/completion-store.ts";
 import type { Store } from "../../store/store.ts";
 import { isStoreRejection } from "../../store/store-errors.ts";
 import type { UsageStore } from "../../store/usage-store.ts";
@@ -35,7 +35,7 @@ type LedgerDeps = {
 
 /** Writes what model calls cost, in groups and behind the calls: the hot path does not wait for the store. */
 export function makeLedger({ completions, usage, toIncrements, checkWrites, logger, onSettled }: LedgerDeps) {
-  const waiting = new Map<string, CompletionDocument>();
+  const waiting = new Map<string, CompletionRecord>();
   const writer = `w${randomBytes(6).toString("hex")}`;
   let batches = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -50,7 +50,7 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
     }
   };
 
-  const write = async (batch: readonly CompletionDocument[]) => {
+  const write = async (batch: readonly CompletionRecord[]) => {
     const [number, increments] = [++batches, toIncrements(batch)]; // once: each attempt must add the same
     for (let attempts = 1; ; attempts++) {
       try {
@@ -87,7 +87,7 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
     return takeTurn();
   };
   return {
-    record(document: CompletionDocument): void {
+    record(document: CompletionRecord): void {
       if (waiting.size >= MAX_PENDING) {
         const oldest = waiting.keys().next().value;
         if (oldest !== undefined) waiting.delete(oldest);
@@ -98,7 +98,7 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
       setImmediate(onSettled, document); // after this turn: no answer waits for its metrics
     },
     /** Writes a record at once, exactly once however often it is written: what was written first holds. */
-    async write(document: CompletionDocument): Promise<void> {
+    async write(document: CompletionRecord): Promise<void> {
       const kept = await noted(completions.keep(document));
       for (const increment of toIncrements([kept])) await noted(usage.addRecord(kept._id, increment));
       onSettled(document);

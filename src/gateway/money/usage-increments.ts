@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { CompletionDocument } from "../../store/completion-store.ts";
+import type { CompletionRecord } from "../../store/completion-store.ts";
 import { type BucketCounts, bucketOf } from "../../store/latency-buckets.ts";
 import type { UsageIncrement } from "../../store/usage-store.ts";
 import type { CompletionRequest } from "../providers/provider.ts";
@@ -19,7 +19,7 @@ export type UsageIncrements = ReturnType<typeof makeUsageIncrements>;
 export function makeUsageIncrements() {
   const rowOf = makeFirstNames({ names: HOURLY_ROWS, tenants: MAX_TENANTS, periodMs: HOUR_MS });
   const endUserOf = makeFirstNames({ names: DAILY_END_USERS, tenants: MAX_TENANTS, periodMs: 24 * HOUR_MS });
-  const placeOf = (record: CompletionDocument) => {
+  const placeOf = (record: CompletionRecord) => {
     const { tenantId, model, surface, keyId, endUser } = record;
     const time = record.createdAt.getTime();
     const iso = record.createdAt.toISOString();
@@ -29,7 +29,7 @@ export function makeUsageIncrements() {
     const place = { tenantId, day: iso.slice(0, 10), model, surface, keyId, inHour: { hour, ...names } };
     return endUser === undefined ? place : { ...place, endUser: endUserOf(tenantId, endUser, time) };
   };
-  return (batch: readonly CompletionDocument[]): UsageIncrement[] => {
+  return (batch: readonly CompletionRecord[]): UsageIncrement[] => {
     const sums = new Map<string, UsageIncrement & { times: BucketCounts }>();
     for (const record of batch) {
       const place = placeOf(record);
@@ -46,7 +46,7 @@ export function makeUsageIncrements() {
   };
 }
 
-function addTo(sum: UsageIncrement & { times: BucketCounts }, record: CompletionDocument): void {
+function addTo(sum: UsageIncrement & { times: BucketCounts }, record: CompletionRecord): void {
   sum.requests++;
   if (record.outcome === "failed") sum.errors++;
   sum.costNanoUsd += record.costNanoUsd;

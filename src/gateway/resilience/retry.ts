@@ -17,15 +17,19 @@ import { fromAbort } from "./transport-errors.ts";
 const ATTEMPTS_AT_LAST = 3;
 const ATTEMPTS_BEFORE_FALLBACK = 2;
 
-/** One model's share of a call: `onAttempt` is called before each attempt begins. */
-export type Share = { target: Target; routing: Routing; maxAttempts: number; onAttempt(): void };
+/** What one model of a plan gets of a call; `onAttempt` is called before each request. */
+export type ModelAttempt = { target: Target; routing: Routing; maxAttempts: number; onAttempt(): void };
 
 /**
  * Calls the planned model, and when it fails in a way that another may not, or its breaker is open, its fallbacks in
  * order; `deps.maxAttempts` bounds the attempts in all. `call` settles its own record, so each model that was tried leaves one.
  * @throws the error of the last model that was called.
  */
-export async function withFallbacks<T>(deps: GatewayDeps, plan: Plan, call: (share: Share) => Promise<T>): Promise<T> {
+export async function withFallbacks<T>(
+  deps: GatewayDeps,
+  plan: Plan,
+  call: (modelAttempt: ModelAttempt) => Promise<T>,
+): Promise<T> {
   const { routing } = plan;
   const { fallbacks } = routing;
   const skipped: SkippedModel[] = [];
@@ -39,7 +43,7 @@ export async function withFallbacks<T>(deps: GatewayDeps, plan: Plan, call: (sha
       skipped.push(toSkipped(target, "it keeps failing and is not called for a moment"));
       continue;
     }
-    const share: Share = {
+    const modelAttempt: ModelAttempt = {
       target,
       routing: skipped.length === 0 ? routing : toFallback(routing, model, skipped),
       maxAttempts: Math.min(attemptsLeft, isLast ? ATTEMPTS_AT_LAST : ATTEMPTS_BEFORE_FALLBACK),
@@ -48,7 +52,7 @@ export async function withFallbacks<T>(deps: GatewayDeps, plan: Plan, call: (sha
       },
     };
     try {
-      return await call(share);
+      return await call(modelAttempt);
     } catch (error) {
       // If a fallback is only skipped by its breaker, keep the earlier model's error.
       const isRejection = error instanceof AppError && isBreakerOpen(error) && failure !== undefined;
@@ -124,7 +128,7 @@ type Asked<T> = Omit<PricedCall, "routing"> & {
 /** Opens a call's record and asks one model, with retries. A failure is settled here. `begin` runs before each attempt. */
 export async function askModel<T>(
   deps: GatewayDeps,
-  { target, routing, maxAttempts, onAttempt }: Share,
+  { target, routing, maxAttempts, onAttempt }: ModelAttempt,
   { caller, signal = caller.signal, facts, describe, ...about }: Asked<T>,
   begin: (call: Call) => (context: CallContext, permit: AttemptPermit) => Promise<T>,
 ): Promise<{ call: Call; result: T }> {

@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
 import { isCustom } from "../../gateway/providers/registry.ts";
-import type { CompletionDocument } from "../../store/completion-store.ts";
+import type { CompletionRecord } from "../../store/completion-store.ts";
 import { instrumentsOf } from "./instruments.ts";
 
 export type CallMetrics = ReturnType<typeof makeCallMetrics>;
@@ -32,7 +32,7 @@ export function makeCallMetrics(registry: Registry) {
   });
   return {
     /** A model call was settled; its ledger record says how. */
-    settled: (call: CompletionDocument): void => {
+    settled: (call: CompletionRecord): void => {
       const { kind, outcome } = call;
       const provider = labelOf(call.provider);
       countMoney(call);
@@ -57,7 +57,7 @@ export function makeCallMetrics(registry: Registry) {
   };
 }
 
-function makeMoneyMetrics(registry: Registry): (call: CompletionDocument) => void {
+function makeMoneyMetrics(registry: Registry): (call: CompletionRecord) => void {
   const { counter } = instrumentsOf(registry);
   const calls = counter("switchyard_gateway_calls_total", {
     help: "Model calls by model, outcome, and source of the response: the provider, one of its batches, or our cache",
@@ -85,7 +85,7 @@ function makeMoneyMetrics(registry: Registry): (call: CompletionDocument) => voi
 
 const labelOf = (provider: string) => (isCustom(provider) ? CUSTOM : provider);
 
-function sourceOf({ isCached, isBatched }: CompletionDocument): "cache" | "batch" | "provider" {
+function sourceOf({ isCached, isBatched }: CompletionRecord): "cache" | "batch" | "provider" {
   if (isCached) return "cache";
   return isBatched === true ? "batch" : "provider";
 }

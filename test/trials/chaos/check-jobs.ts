@@ -1,4 +1,4 @@
-import type { ChunkDocument } from "../../../src/store/chunk.ts";
+import type { ChunkRecord } from "../../../src/store/chunk.ts";
 import { chunkCollection } from "../../../src/store/chunk-store.ts";
 import { type DocumentRecord, documentCollection } from "../../../src/store/document-record.ts";
 import type { JobRecord } from "../../../src/store/job-record.ts";
@@ -77,9 +77,9 @@ async function checkDocuments({ db, tenants, load }: Evidence, jobOf: JobOf): Pr
   // A call that was refused may leave a document behind that says so, and that no list shows unless it is asked for.
   const documents = all.filter(({ _id, status }) => status !== "failed" || reported.has(_id));
   const chunks = await db
-    .collection<ChunkDocument>(chunkCollection.name)
+    .collection<ChunkRecord>(chunkCollection.name)
     .find({ version: { $gt: 0 } })
-    .project<Pick<ChunkDocument, "documentId" | "tenantId">>({ documentId: 1, tenantId: 1 })
+    .project<Pick<ChunkRecord, "documentId" | "tenantId">>({ documentId: 1, tenantId: 1 })
     .toArray();
   const chunksOf = Map.groupBy(chunks, ({ documentId }) => documentId);
   const breaches: string[] = [];

@@ -1,5 +1,5 @@
-import { type CompletionDocument, completionsCollection } from "../../../src/store/completion-store.ts";
-import { type UsageDocument, usageCollection } from "../../../src/store/usage-store.ts";
+import { type CompletionRecord, completionsCollection } from "../../../src/store/completion-store.ts";
+import { type UsageRecord, usageCollection } from "../../../src/store/usage-store.ts";
 import type { JobOf } from "./check-jobs.ts";
 import { about, type Check, type Evidence, total } from "./evidence.ts";
 import { models } from "./work.ts";
@@ -7,8 +7,8 @@ import { models } from "./work.ts";
 /** The promises about money: what a provider did is charged once at most, and what a batch did exactly once. */
 export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Check[]> {
   const { db, tenants, load, external, submitted } = evidence;
-  const records = await db.collection<CompletionDocument>(completionsCollection.name).find().toArray();
-  const usage = await db.collection<UsageDocument>(usageCollection.name).find().toArray();
+  const records = await db.collection<CompletionRecord>(completionsCollection.name).find().toArray();
+  const usage = await db.collection<UsageRecord>(usageCollection.name).find().toArray();
   const byLog = new Map(records.map((record) => [record._id, record]));
   const online = [models.agent, models.workflow, models.composite, models.chat];
   const twice: string[] = [];
@@ -59,7 +59,7 @@ function sumByModel(rows: readonly Counted[]): Map<string, Pick<Counted, "reques
 /** An item of a batch is submitted once, and charged once, at the same price as every other. */
 function checkBatches(
   { load, tenants }: Evidence,
-  records: readonly CompletionDocument[],
+  records: readonly CompletionRecord[],
   jobOf: JobOf,
   submitted: ReadonlyMap<string, number>,
 ): Check {

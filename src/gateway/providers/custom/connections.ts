@@ -4,7 +4,7 @@ import { makeShares } from "../../../isolation/shares.ts";
 import { defined } from "../../../lib/defined.ts";
 import { openGuardedPool, type PoolOptions } from "../../../net/egress.ts";
 import type { Logger } from "../../../observe/logger.ts";
-import type { CustomProviderDocument } from "../../../store/custom-provider-store.ts";
+import type { CustomProviderRecord } from "../../../store/custom-provider-store.ts";
 import type { TransportTimeouts } from "../../resilience/transport.ts";
 import type { Provider } from "../provider.ts";
 import { type WireName, wires } from "../wires.ts";
@@ -22,7 +22,7 @@ export type ConnectionsDeps = { timeouts: TransportTimeouts; logger: Logger } & 
 >;
 
 /** A provider that is open for as long as its settings are these. */
-type Opened = Pick<CustomProviderDocument, "baseUrl" | "wire"> & { provider: Provider; pool: Pool };
+type Opened = Pick<CustomProviderRecord, "baseUrl" | "wire"> & { provider: Provider; pool: Pool };
 
 /** The connections to custom providers, opened when they are first called, under the guard of `openGuardedPool`. */
 export function makeConnections({ allowOrigins, lookup, timeouts, logger }: ConnectionsDeps) {
@@ -36,7 +36,7 @@ export function makeConnections({ allowOrigins, lookup, timeouts, logger }: Conn
   const turns = makeShares({ size: LARGE_AT_ONCE, perOwner: 1 });
   return {
     /** @throws AppError `source_refused` for an address that the operator does not allow any more. */
-    open({ _id, tenantId, baseUrl, wire }: CustomProviderDocument): Provider {
+    open({ _id, tenantId, baseUrl, wire }: CustomProviderRecord): Provider {
       const known = opened.get(_id);
       if (known?.baseUrl === baseUrl && known.wire === wire) return known.provider;
       const pool = openGuardedPool(baseUrl, options);

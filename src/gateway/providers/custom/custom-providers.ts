@@ -4,7 +4,7 @@ import { makeStaleWhileRevalidate } from "../../../lib/stale-while-revalidate.ts
 import { assertFetchable } from "../../../net/egress.ts";
 import {
   type CustomModelRecord,
-  type CustomProviderDocument,
+  type CustomProviderRecord,
   type CustomProviderStore,
   customProviderId,
 } from "../../../store/custom-provider-store.ts";
@@ -114,7 +114,7 @@ export function makeCustomProviders(deps: CustomProvidersDeps) {
 /** What a sealed key is bound to, as its additional data: it opens in no other place. */
 const contextOf = (tenantId: string, name: string) => `custom-provider-key:${tenantId}:${name}`;
 
-function decrypt(dataKey: Buffer, { _id, tenantId, name, sealed, updatedAt }: CustomProviderDocument) {
+function decrypt(dataKey: Buffer, { _id, tenantId, name, sealed, updatedAt }: CustomProviderRecord) {
   const plain = open(dataKey, bytesOf(sealed), contextOf(tenantId, name));
   const key: ProviderKey | null = plain && {
     keyId: _id,
@@ -146,17 +146,17 @@ function checkSettings(
   return url.href.replace(/\/+$/, "");
 }
 
-function toProviderView({ name, baseUrl, wire, models, preview, createdAt, updatedAt }: CustomProviderDocument) {
+function toProviderView({ name, baseUrl, wire, models, preview, createdAt, updatedAt }: CustomProviderRecord) {
   return { name, baseUrl, wire, models, keyPreview: preview, createdAt, updatedAt };
 }
 
 /** The models of a custom provider in the catalogue's form; `reach` is absent where its key cannot be read. */
-function toCustomModels(record: CustomProviderDocument, reach: CataloguedModel["reach"]): CataloguedModel[] {
+function toCustomModels(record: CustomProviderRecord, reach: CataloguedModel["reach"]): CataloguedModel[] {
   return record.models.map((model) => toCustomModel(record, model, reach));
 }
 
 function toCustomModel(
-  { name: provider, wire, updatedAt }: CustomProviderDocument,
+  { name: provider, wire, updatedAt }: CustomProviderRecord,
   model: CustomModelRecord,
   reach: CataloguedModel["reach"],
 ): CataloguedModel {

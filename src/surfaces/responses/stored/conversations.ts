@@ -1,8 +1,8 @@
 import { AppError, invalidRequest, notFound } from "../../../lib/errors.ts";
 import { newId } from "../../../lib/ids.ts";
 import {
-  type ConversationDocument,
   type ConversationItem,
+  type ConversationRecord,
   type ConversationStore,
   sumTexts,
 } from "../../../store/conversation-store.ts";
@@ -39,7 +39,7 @@ export function makeConversations(deps: ConversationDeps) {
     async create(
       { tenantId, keyId }: { tenantId: string; keyId: string },
       { items: given, metadata }: { items: readonly InputItem[]; metadata: Record<string, string> },
-    ): Promise<ConversationDocument> {
+    ): Promise<ConversationRecord> {
       const items = toItems(given, []);
       requireRoom(deps.config, items);
       const bytes = sumTexts(items);
@@ -75,7 +75,7 @@ type Finding = ReturnType<typeof makeFinding>;
 
 function makeFinding({ store, config }: ConversationDeps) {
   const expireAt = () => new Date(Date.now() + config.keptDays * DAY_MS);
-  const find = async (tenantId: string, id: string): Promise<ConversationDocument> => {
+  const find = async (tenantId: string, id: string): Promise<ConversationRecord> => {
     const record = await store.get(tenantId, id);
     if (record === null) throw notFound("conversation");
     return record;

@@ -1,13 +1,13 @@
 import { text } from "../../../gateway/message-schemas.ts";
 import { AppError, invalidRequest } from "../../../lib/errors.ts";
 import { sizeInWords } from "../../../lib/size-in-words.ts";
-import type { FileDocument } from "../../../store/file-store.ts";
+import type { FileRecord } from "../../../store/file-store.ts";
 import type { InputItem, InputPart, ResponsesBody } from "../request-schemas.ts";
 
 /** What the contents of files are read with. */
 export type InputFiles = {
   /** @throws AppError `not_found`, also for a file that is not the caller's. */
-  find(fileId: string): Promise<FileDocument>;
+  find(fileId: string): Promise<FileRecord>;
   read(fileId: string): Promise<Buffer>;
   /** Sets memory aside until the call is over. */
   reserve(bytes: number): void;
@@ -79,7 +79,7 @@ export async function withFiles<B extends Pick<ResponsesBody, "input">>(
   return { ...body, input };
 }
 
-type Content = { file: FileDocument; bytes: Buffer; param: string };
+type Content = { file: FileRecord; bytes: Buffer; param: string };
 
 function toInline(part: FilePart, { file: { filename }, bytes, param }: Content): InputPart {
   const head = bytes.toString("latin1", 0, SIGNATURE_BYTES);

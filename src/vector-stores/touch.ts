@@ -6,7 +6,7 @@ import type { VectorStoreDeps } from "./deps.ts";
 const NOTED_EVERY_MS = 60_000;
 
 /** Notes that a store is used, which puts off its expiry. */
-export async function noteUse({ store }: Pick<VectorStoreDeps, "store">, record: CollectionRecord): Promise<void> {
+export async function touch({ store }: Pick<VectorStoreDeps, "store">, record: CollectionRecord): Promise<void> {
   const isNoted = Date.now() - record.lastActiveAt.getTime() < NOTED_EVERY_MS;
   if (!isNoted && record.name !== DEFAULT_COLLECTION) await store.collections.use(record);
 }

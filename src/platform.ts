@@ -1,5 +1,6 @@
 import { type Agents, makeAgents } from "./agents/agents.ts";
 import { makeCredentials } from "./agents/credentials.ts";
+import { makeApprovals } from "./approvals/approvals.ts";
 import { type Batches, openBatches } from "./batches/open-batches.ts";
 import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config/config.ts";
@@ -79,7 +80,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
     const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames };
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
-    const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
+    const agents = makeAgents({ ...runDeps, evaluator, composite, workflows, credentials: makeCredentials(dataKeys) });
     const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
     const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses);
     const tenancy = makeTenancy({ config, store, redis, logger });
@@ -105,10 +106,11 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       composite,
       agents,
       workflows,
+      approvals: makeApprovals({ store, waits, workflows, agents }),
       /** Every kind of durable work. */
       works,
       webhooks,
-      callbacks: makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, works, logger }),
+      callbacks: makeCallbacks({ store, jobs, webhooks, egress, works, logger }),
       tenancy,
       operator: makeOperator({ password: config.http.adminToken, sessions: store.operatorSessions }),
       quotas,

@@ -4,7 +4,17 @@ import { addressOf } from "./router.js";
 /** Parts of every screen. */
 
 const good = ["completed", "approved", "indexed", "ready", "up", "intact"];
-const busy = ["queued", "running", "awaiting", "awaiting_approval", "pending", "retrying", "processing", "stopped"];
+const busy = [
+  "queued",
+  "running",
+  "awaiting",
+  "awaiting_approval",
+  "pending",
+  "retrying",
+  "processing",
+  "stopped",
+  "waiting",
+];
 
 /** @param {{ text: string }} props */
 export function Badge({ text }) {

@@ -4,9 +4,10 @@ import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
-/** An address that is to be notified of a job's end. Its id is the job's. */
+/** An address that is to be notified of a job's end; then its id is the job's. Or of what happened to an approval. */
 export type CallbackRecord = TenantOwned & {
   url: string;
+  about?: { approvalId: string; moment: "requested" | "decided" };
   /** The tenant whose turns its message takes: the root of those that it made. Absent: its own, in records of earlier releases. */
   owner?: string;
   /** Attempts to send the message; none at first. */
@@ -15,6 +16,9 @@ export type CallbackRecord = TenantOwned & {
   /** When it is looked at next; while a message is under way, when that counts as lost. */
   nextAt: Date;
 };
+
+/** Where a run reports what happens in it: the address, and whose turns the messages take. */
+export type RunCallback = { url: string; owner: string };
 
 export const callbackCollection = defineCollection<CallbackRecord>({
   name: "callbacks",

@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { toApprovalMessage } from "../definitions/approvals.ts";
 import { toAcceptedView } from "../jobs/job-outcome.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { type Work, workOf } from "../jobs/work.ts";
@@ -7,9 +8,10 @@ import { AppError } from "../lib/errors.ts";
 import { jittered } from "../lib/jitter.ts";
 import type { Egress } from "../net/egress.ts";
 import type { Logger } from "../observe/logger.ts";
-import type { CallbackRecord, CallbackStore } from "../store/callback-store.ts";
+import type { CallbackRecord } from "../store/callback-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
+import type { Store } from "../store/store.ts";
 import { type Caller, rootOf } from "../tenancy/roles.ts";
 import type { Webhooks } from "./webhooks.ts";
 
@@ -38,7 +40,7 @@ const MAX_ATTEMPTS = 8;
 const BACKOFF_MS = 5_000;
 
 type CallbacksDeps = {
-  store: CallbackStore;
+  store: Pick<Store, "callbacks" | "approvals">;
   jobs: Pick<Jobs, "find">;
   webhooks: Pick<Webhooks, "deliver">;
   egress: Pick<Egress, "check">;
@@ -47,14 +49,21 @@ type CallbacksDeps = {
   logger: Logger;
 };
 
-/** Reports the end of jobs to addresses, at least once each, whichever process dies. The message's id is the job's. */
+/** What a callback is about: a job that has ended, or an approval. `at`: since when its message is due. */
+type Subject = { at: Date; toBody(): Promise<object> };
+
+/**
+ * Reports the end of jobs, and what happens to approvals, to addresses, at least once each, whichever process dies. The message's id
+ * is the record's: the job's, or the approval's with `:requested` or `:decided`.
+ */
 export function makeCallbacks(deps: CallbacksDeps) {
-  const { store, egress } = deps;
-  const outbox = makeOutbox((callback: CallbackRecord, job: JobRecord) => send(deps, pauses, callback, job));
+  const { egress } = deps;
+  const store = deps.store.callbacks;
+  const outbox = makeOutbox((callback: CallbackRecord, subject: Subject) => send(deps, pauses, callback, subject));
   const pauses = makePauses();
   const look = async (callback: CallbackRecord) => {
-    const ended = await findEnded(deps, callback);
-    if (ended) outbox.begin(callback, ended);
+    const subject = await findSubject(deps, callback);
+    if (subject) outbox.begin(callback, subject);
   };
   return {
     /**
@@ -104,82 +113,94 @@ export function makeCallbacks(deps: CallbacksDeps) {
 type Owner = Pick<Caller, "tenantId" | "rootTenantId">;
 
 /** Messages under way: a bounded number, and of each owner. One that finds no place stays due. */
-function makeOutbox(deliver: (callback: CallbackRecord, job: JobRecord) => Promise<void>) {
+function makeOutbox(deliver: (callback: CallbackRecord, subject: Subject) => Promise<void>) {
   const running = new Map<Promise<void>, string>();
   const count = (owner: string) => [...running.values()].filter((one) => one === owner).length;
   const isFull = () => running.size >= PLACES;
   return {
     isFull,
     busyOwners: () => [...new Set(running.values())].filter((owner) => count(owner) >= PLACES_OF_OWNER),
-    begin(callback: CallbackRecord, job: JobRecord): void {
+    begin(callback: CallbackRecord, subject: Subject): void {
       const owner = callback.owner ?? callback.tenantId;
       if (isFull() || count(owner) >= PLACES_OF_OWNER) return;
-      const delivery = deliver(callback, job).finally(() => running.delete(delivery));
+      const delivery = deliver(callback, subject).finally(() => running.delete(delivery));
       running.set(delivery, owner);
     },
     settled: async () => void (await Promise.allSettled(running.keys())),
   };
 }
 
-/** The job of a callback if it has ended; else the callback is looked at later, or removed. */
-async function findEnded({ store, jobs }: CallbacksDeps, callback: CallbackRecord): Promise<JobRecord | undefined> {
-  const { tenantId, _id: jobId, createdAt } = callback;
+/** What a callback is about, if its message is due; else the callback is looked at later, or removed. */
+async function findSubject(deps: CallbacksDeps, callback: CallbackRecord): Promise<Subject | undefined> {
+  const { jobs } = deps;
+  const { callbacks: store, approvals } = deps.store;
+  const { tenantId, _id, createdAt, about } = callback;
   const ageMs = Date.now() - createdAt.getTime();
-  const job = await jobs.find(tenantId, jobId);
-  if (job && isFinal(job.status)) return job;
-  if (!job && ageMs > NEVER_ACCEPTED_MS) {
-    await store.remove(tenantId, jobId);
+  const putOff = async (waitMs: number) => {
+    await store.putOff(callback, { nextAt: new Date(Date.now() + Math.min(waitMs, LOOK_AT_MOST_MS)) });
+  };
+  if (about) {
+    const approval = await approvals.get(tenantId, about.approvalId);
+    if (approval) return { at: createdAt, toBody: async () => toApprovalMessage(approval, about.moment) };
+    await (ageMs > NEVER_ACCEPTED_MS ? store.remove(tenantId, _id) : putOff(LOOK_AFTER_MS));
     return undefined;
   }
-  const waitMs = Math.min(Math.max(ageMs / 10, LOOK_AFTER_MS), LOOK_AT_MOST_MS);
-  await store.putOff(callback, { nextAt: new Date(Date.now() + waitMs) });
+  const job = await jobs.find(tenantId, _id);
+  if (job && isFinal(job.status)) return { at: job.finishedAt ?? createdAt, toBody: () => toMessage(deps, job) };
+  await (!job && ageMs > NEVER_ACCEPTED_MS ? store.remove(tenantId, _id) : putOff(Math.max(ageMs / 10, LOOK_AFTER_MS)));
   return undefined;
 }
 
+async function toMessage({ works }: CallbacksDeps, job: JobRecord): Promise<object> {
+  return (
+    (await workOf(works, job)?.report?.(job)) ?? {
+      type: `job.${job.status}`,
+      timestamp: (job.finishedAt ?? job.updatedAt).toISOString(),
+      data: { ...toAcceptedView(job), ...defined({ error: job.error }) },
+    }
+  );
+}
+
 /** Sends the message once. The record is rescheduled first, so that other sweeps skip it meanwhile. It never rejects. */
-async function send(deps: CallbacksDeps, pauses: Pauses, callback: CallbackRecord, job: JobRecord): Promise<void> {
+async function send(deps: CallbacksDeps, pauses: Pauses, callback: CallbackRecord, subject: Subject): Promise<void> {
   const until = pauses.until(receiverOf(callback));
   try {
-    if (until !== undefined) return void (await deps.store.putOff(callback, { nextAt: new Date(until) }));
-    await attempt(deps, pauses, callback, job);
+    if (until !== undefined) return void (await deps.store.callbacks.putOff(callback, { nextAt: new Date(until) }));
+    await attempt(deps, pauses, callback, subject);
   } catch (error) {
-    deps.logger.warn({ err: error, jobId: callback._id }, "a callback could not be handled; a later sweep will");
+    deps.logger.warn({ err: error, callbackId: callback._id }, "a callback could not be handled; a later sweep will");
   }
 }
 
 async function attempt(
-  { store, webhooks, works, logger }: CallbacksDeps,
+  { store: { callbacks: store }, webhooks, logger }: CallbacksDeps,
   pauses: Pauses,
   callback: CallbackRecord,
-  job: JobRecord,
+  subject: Subject,
 ): Promise<void> {
-  const { tenantId, _id: jobId, url, createdAt } = callback;
+  const { tenantId, _id: id, url } = callback;
   const receiver = receiverOf(callback);
   const attempts = (callback.attempts ?? 0) + 1;
   const leased = { nextAt: new Date(Date.now() + LEASE_MS), attempts };
   if (!(await store.putOff(callback, leased))) return;
   try {
-    const body = (await workOf(works, job)?.report?.(job)) ?? {
-      type: `job.${job.status}`,
-      timestamp: (job.finishedAt ?? job.updatedAt).toISOString(),
-      data: { ...toAcceptedView(job), ...defined({ error: job.error }) },
-    };
+    const body = await subject.toBody();
     const { signal } = new AbortController(); // a webhook has its own time-out
-    await webhooks.deliver(tenantId, { id: jobId, url, method: "POST", body, signal, timeoutMs: TIMEOUT_MS });
+    await webhooks.deliver(tenantId, { id, url, method: "POST", body, signal, timeoutMs: TIMEOUT_MS });
     pauses.succeeded(receiver);
-    await store.remove(tenantId, jobId);
+    await store.remove(tenantId, id);
   } catch (error) {
     const { code, retryable = true, retryAfterMs = 0 } = error instanceof AppError ? error : {};
     if (code === "source_unreachable") pauses.failed(receiver);
-    const isOld = Date.now() - (job.finishedAt ?? createdAt).getTime() > MAX_AGE_MS;
+    const isOld = Date.now() - subject.at.getTime() > MAX_AGE_MS;
     if (retryable && attempts < MAX_ATTEMPTS && !isOld) {
       const backoffMs = jittered(BACKOFF_MS * 3 ** (attempts - 1));
       const nextAt = new Date(Date.now() + Math.max(backoffMs, retryAfterMs));
       await store.putOff({ ...callback, ...leased }, { nextAt });
       return;
     }
-    logger.warn({ err: error, tenantId, jobId, attempts }, "a callback was given up");
-    await store.remove(tenantId, jobId);
+    logger.warn({ err: error, tenantId, callbackId: id, attempts }, "a callback was given up");
+    await store.remove(tenantId, id);
   }
 }
 

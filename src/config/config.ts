@@ -1,12 +1,11 @@
 import { resolve } from "node:path";
 import { z } from "zod";
-import { ofKeyProviders } from "../gateway/providers/registry.ts";
 import { ConfigError } from "../lib/errors.ts";
+import { languageFile } from "../lib/ocr-languages.ts";
 import { isAddressOrRange } from "../net/client-address.ts";
-import { languageFile } from "../rag/parse/ocr-languages.ts";
 import { readRedisUrl, redisUrlForm } from "../store/redis/redis-url.ts";
-import { parseMasterKeys } from "../tenancy/master-keys.ts";
-import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
+import { masterKeyForm } from "./master-key.ts";
+import { apiKeyName, baseUrlName, ofKeyProviders, providerSettings } from "./provider-settings.ts";
 import { keptSettings, toQuotas, toRetention } from "./quota-settings.ts";
 import { withSecretFiles } from "./secret-files.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
@@ -65,10 +64,7 @@ export const settings = {
     "never",
   ),
   MASTER_KEY: setting(
-    z
-      .string()
-      .refine((text) => parseMasterKeys(text) !== null, "must be 32 bytes in base64, or several as id:base64,id:base64")
-      .optional(),
+    masterKeyForm,
     "Wraps the keys that encrypt customers' provider keys; the first of several wraps, the others only unwrap",
     "with a store on this machine: made once, in `DATA_DIR`",
   ),

@@ -56,7 +56,7 @@ export type PlatformOptions = {
  */
 export function openPlatform(config: Config, options: PlatformOptions) {
   return withDisposables(async (disposables) => {
-    const logger = options.logger ?? makeLogger({ level: config.logLevel, name: options.name });
+    const logger = openLogger(config, options);
     const metrics = makeMetrics({ isCustomProvider: isCustom });
     const { store, redis } = await openServices(config, logger, disposables);
     const definitions = [...Object.values(productQueues), ...(options.queues ?? [])];
@@ -119,6 +119,12 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       close: disposables.close,
     };
   });
+}
+
+function openLogger({ logLevel: level, notices }: Config, { logger, name }: PlatformOptions): Logger {
+  const opened = logger ?? makeLogger({ level, name });
+  for (const notice of notices) opened.warn(notice);
+  return opened;
 }
 
 const worksOf = ({ chats, files }: Batches, ...areas: { work: Work }[]): Work[] =>

@@ -27,6 +27,13 @@ export default {
       to: { path: "^src/", pathNot: "^src/lib/" },
     },
     {
+      name: "guards-know-texts-alone",
+      comment: "Policies and profiles call the guards: pass kinds and texts.",
+      severity: "error",
+      from: { path: "^src/guards/" },
+      to: { path: "^src/", pathNot: "^src/(guards|lib)/" },
+    },
+    {
       name: "src-knows-no-host",
       comment: "The domain is called by its hosts: pass what it needs as an argument.",
       severity: "error",

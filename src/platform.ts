@@ -6,6 +6,7 @@ import type { Config } from "./config/config.ts";
 import { makeToolNames } from "./definitions/tool-names.ts";
 import { type Gateway, openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
+import { isCustom } from "./gateway/providers/registry.ts";
 import { makeMemory } from "./isolation/memory.ts";
 import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
@@ -55,8 +56,8 @@ export type PlatformOptions = {
  */
 export function openPlatform(config: Config, options: PlatformOptions) {
   return withDisposables(async (disposables) => {
-    const logger = options.logger ?? makeLogger({ level: config.logLevel, name: options.name });
-    const metrics = makeMetrics();
+    const logger = openLogger(config, options);
+    const metrics = makeMetrics({ isCustomProvider: isCustom });
     const { store, redis } = await openServices(config, logger, disposables);
     const definitions = [...Object.values(productQueues), ...(options.queues ?? [])];
     const queues = await openQueueClient({ redis, definitions, logger });
@@ -118,6 +119,12 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       close: disposables.close,
     };
   });
+}
+
+function openLogger({ logLevel: level, notices }: Config, { logger, name }: PlatformOptions): Logger {
+  const opened = logger ?? makeLogger({ level, name });
+  for (const notice of notices) opened.warn(notice);
+  return opened;
 }
 
 const worksOf = ({ chats, files }: Batches, ...areas: { work: Work }[]): Work[] =>

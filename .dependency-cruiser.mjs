@@ -6,7 +6,7 @@ const gatewayDoors = "chat/(request|response)|money/budget";
 /** The rooms of the house from the ground up. A file imports from its own room and from rooms on lower floors. */
 const floors = [
   ["src/lib/"],
-  ["src/observe/", "src/isolation/", "src/run-process.ts"],
+  ["src/observe/", "src/isolation/", "src/run-process.ts", "src/guards/"],
   ["src/net/", "src/store/", "src/embedded/"],
   ["src/config/"],
   ["src/jobs/", "src/tenancy/"],

@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { DocumentHeader, ReadHeaders } from "../store/document-header.ts";
 import { isGone } from "../store/document-record.ts";
 import { readSpaceKey } from "../store/vector-space.ts";
@@ -6,6 +7,7 @@ import type { RagDeps } from "./deps.ts";
 import { MOST_READ_SPACES, type QueryVectors } from "./embed-query.ts";
 import { type Hit, mixSearches, type RankedBy, rankHits } from "./rank-hits.ts";
 import type { QueryInput } from "./schemas.ts";
+import type { Holders } from "./word-nearness.ts";
 
 const MAX_RERUNS = 5; // each takes some ms; while documents move one after the other, several may be needed
 const MAX_HITS = 1_000;
@@ -20,6 +22,8 @@ export type CurrentHits = {
   headers: ReadonlyMap<string, DocumentHeader>;
   warnings: string[];
   isShort: boolean;
+  /** How rare the query's words are, if it was searched by words. */
+  holders?: Holders;
 };
 
 /** How a query is searched. */
@@ -96,6 +100,7 @@ export async function findCurrent(
         headers,
         warnings: [...warnings, ...(candidates.warnings ?? [])],
         isShort,
+        ...defined({ holders: candidates.holders }),
       };
     if (isDeeper) limit = Math.min(MAX_HITS, limit * 4);
     searched = inUse;

@@ -105,7 +105,7 @@ export function makeDocumentStore(db: Db) {
       documentIds: readonly string[],
       more: readonly MoreOfHeader[] = [],
     ): Promise<DocumentHeader[]> => fieldsOf(tenantId, documentIds, [...headerFields, ...more]),
-    /** Queries for the documents that match a filter. */
+    /** Collection and metadata of these documents, by which filters match them. */
     describedBy: (
       tenantId: string,
       documentIds: readonly string[],

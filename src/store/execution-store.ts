@@ -66,7 +66,7 @@ export function makeExecutionStore(db: Db) {
     fields: ["tenantId", "jobId", "profile"],
   });
   const { settle, ...counted } = countRuns(executions, { records, use: makeUseStore(db) });
-  /** The fields that a run gets when it ends. */
+  /** Reads the fields of an ended run that count besides its input. */
   const findKept = (tenantId: string, id: string) =>
     executions.findOne(ofTenant(tenantId, { _id: id }), { projection: { steps: 1, result: 1, error: 1 } });
   return {

@@ -107,7 +107,7 @@ describe("the content of a large file", function () {
     missing.close();
   });
 
-  it("breaks off where the file is deleted while it is read", async () => {
+  it("breaks off if the file is deleted during the read", async () => {
     const reader = await read(`${url}/content`);
     const headers = { authorization: `Bearer ${platform.keys.member}` };
     expect((await fetch(url, { method: "DELETE", headers })).status).to.equal(200);

@@ -4,16 +4,16 @@ import { identifierKeys } from "./identifiers.ts";
 import { wordsOf } from "./query-words.ts";
 import { findWords, type Holders } from "./word-nearness.ts";
 
-/** Passages that may answer a question together: the best ones. */
+/** Number of best passages that may answer a question together. */
 const BEST = 3;
-/** Words of a question that are looked for. */
+/** Maximum words of a question that are looked for. */
 const MAX_WORDS = 32;
 
 /** Letters of scripts that put no spaces between words. */
 const unspacedRun =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]{2,}/gu;
 
-/** The share of a question's words that each passage has, and that the best passages have together. */
+/** Share of a question's words that each passage contains, and that the best passages contain together. */
 export type Coverage = { each: number[]; together: number };
 
 /**

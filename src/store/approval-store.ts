@@ -4,7 +4,7 @@ import { defineCollection } from "./collection.ts";
 import { findPage, ofKey, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 
-/** `cancelled`: its run ended without it. */
+/** `cancelled`: its run ended without a decision. */
 export const approvalStates = ["pending", "approved", "rejected", "expired", "cancelled"] as const;
 export type ApprovalState = (typeof approvalStates)[number];
 
@@ -47,7 +47,10 @@ export function makeApprovalStore(db: Db) {
       { status, keyId, ...page }: PageQuery & { status: ApprovalState; keyId?: string | undefined },
     ): Promise<Page<ApprovalRecord>> =>
       findPage(approvals, { tenantId, page, filter: { status }, matches: ofKey(keyId, (record) => record.keyId) }),
-    /** Decides one that is pending, and not over unless it is to expire; null when it is not: then nothing has changed. */
+    /**
+     * Decides a pending approval whose time is not over, or lets it expire. Returns null, and changes nothing, if it is not in
+     * that state.
+     */
     decide(tenantId: string, approvalId: string, { status, ...by }: Decision, now: Date) {
       const inTime = status === "approved" || status === "rejected" ? { expiresAt: { $gt: now } } : {};
       return end({ tenantId, _id: approvalId }, { status, ...by, decidedAt: now }, { now, filter: inTime });

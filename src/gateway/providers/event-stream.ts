@@ -88,7 +88,7 @@ export async function* readEventStream(
     yield toStreamParts(readWhole(reader, body, context.apiKey));
     return;
   }
-  if (!reader.isWhole()) throw streamCut();
+  if (!reader.isWhole()) throw events.endedEarly();
   yield reader.end();
 }
 
@@ -188,6 +188,8 @@ export function makeEvents(reader: EventReader) {
       return parts;
     },
     hasBegun: () => hasBegun,
+    /** The error of a stream whose answer is not whole at its end: a page that was sent in its place has no event. */
+    endedEarly: () => (hasBegun ? streamCut() : malformed("nothing that can be read as an answer")),
     failure: () => failure,
   };
 }

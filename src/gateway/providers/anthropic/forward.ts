@@ -1,6 +1,5 @@
 import { defined } from "../../../lib/defined.ts";
 import { tryParseJson } from "../../../lib/try-parse-json.ts";
-import { streamCut } from "../../resilience/transport-errors.ts";
 import { makeEvents, makeWholeBody } from "../event-stream.ts";
 import type { CallContext, Forwarding, RawAnswer, RawEvents, RawRequest } from "../provider.ts";
 import { readReported } from "../reported-errors.ts";
@@ -71,7 +70,7 @@ async function* streamRaw(client: Client, request: RawRequest, context: CallCont
     yield { bytes, parts: events.feed(bytes) };
     return;
   }
-  if (!reader.isWhole()) throw streamCut();
+  if (!reader.isWhole()) throw events.endedEarly();
   if (rest.length > 0) yield { bytes: rest, parts: [] };
 }
 

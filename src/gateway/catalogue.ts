@@ -1,3 +1,4 @@
+import { keyProviders } from "../config/provider-settings.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError } from "../lib/errors.ts";
 import type { ProviderKey } from "../tenancy/provider-keys.ts";
@@ -5,7 +6,7 @@ import type { ModelEntry } from "./model-schemas.ts";
 import { type EdgeSettings, edgeModels, type ServedModel } from "./providers/edge/models.ts";
 import { chats, type ProviderModel, settingFields } from "./providers/model.ts";
 import type { Provider } from "./providers/provider.ts";
-import { keyedProviders, keyProviders, ownProvider } from "./providers/registry.ts";
+import { keyedProviders, ownProvider } from "./providers/registry.ts";
 
 /** The temperature and `top_p` of every provider when a request names none; some models take no others. */
 export const DEFAULT_SAMPLING = 1;

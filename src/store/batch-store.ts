@@ -22,6 +22,7 @@ export type BatchItemRecord = TenantOwned & {
   keyId: string;
   surface: string;
   origin?: CallOrigin;
+  requestId?: string;
   /** Items of a group go together: one provider, one key, one model. */
   group: string;
   provider: string;

@@ -10,8 +10,6 @@ import { DUPLICATE_KEY, runWrite } from "./writes.ts";
 
 /** What a call was made for: of each what there was. */
 export type CallOrigin = {
-  /** The request that the call answers. Calls of jobs have none: their job was accepted by a request that is over. */
-  requestId?: string;
   jobId?: string;
   /** The run of an agent, a workflow or a composite pattern. */
   runId?: string;
@@ -24,6 +22,8 @@ export type CallOrigin = {
  * are removed.
  */
 export type CompletionRecord = CallOrigin & {
+  /** The request that the call answers, or that submitted its job; absent for what nobody asked for. */
+  requestId?: string;
   /** The log id, as `log_…`. */
   _id: string;
   tenantId: string;

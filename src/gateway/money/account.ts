@@ -1,6 +1,7 @@
 import { defined } from "../../lib/defined.ts";
 import { AppError, type ErrorView, toErrorView, withoutText } from "../../lib/errors.ts";
 import { newId } from "../../lib/ids.ts";
+import { currentRequestId } from "../../net/call-scope.ts";
 import type { CallOrigin, CompletionRecord } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
 import type { GatewayDeps } from "../deps.ts";
@@ -99,6 +100,7 @@ export async function openCall(deps: CallDeps, caller: GatewayCaller, about: Pri
 export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller, about: CallAbout, held?: Reservation) {
   const { routing } = about;
   const logId = newId("log");
+  const requestId = currentRequestId();
   const createdAt = new Date();
   const startedAt = performance.now();
   let attempts = 0;
@@ -158,7 +160,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         attempts,
         durationMs,
         createdAt,
-        ...defined({ endUser: caller.endUser, finishReason: end.finishReason, error, firstTokenMs }),
+        ...defined({ requestId, endUser: caller.endUser, finishReason: end.finishReason, error, firstTokenMs }),
         ...caller.origin,
         ...defined({ content: about.areTextsKept ? end.content?.() : undefined }),
       });

@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { jittered } from "../../lib/jitter.ts";
 import type { Logger } from "../../observe/logger.ts";
-import type { CallMetrics } from "../../observe/metrics/call-metrics.ts";
 import type { CompletionRecord, CompletionStore } from "../../store/completion-store.ts";
 import type { Store } from "../../store/store.ts";
 import { isStoreRejection } from "../../store/store-errors.ts";
@@ -30,7 +29,7 @@ type LedgerDeps = {
   checkWrites: Store["checkWrites"];
   logger: Logger;
   /** Counts a record. One that is written again after a crash is counted again; the ledger has it once. */
-  onSettled: CallMetrics["settled"];
+  onSettled: (call: CompletionRecord) => void;
 };
 
 /** Writes what model calls cost, in groups and behind the calls: the hot path does not wait for the store. */

@@ -7,6 +7,8 @@ import { keptSince } from "../src/tenancy/call-texts.ts";
 
 /** How often callbacks that are due are looked for, in ms, at most; less often where reconcile is. */
 const CALLBACKS_EVERY_MS = 1_000;
+/** How often waits whose time is over are looked for, in ms, at most; less often where reconcile is. */
+const WAITS_EVERY_MS = 1_000;
 /** How often records that are too old are looked for, in ms, and how many times in a pass they are at most. */
 const RETENTION_EVERY_MS = 60_000;
 const RETENTION_STEPS = 20;
@@ -22,7 +24,7 @@ const TENANTS_A_PASS = 1_000;
  * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform) {
-  const { jobs, works, workflows, rag, vectorStores, batches, callbacks, config, logger, metrics } = platform;
+  const { jobs, waits, works, workflows, rag, vectorStores, batches, callbacks, config, logger, metrics } = platform;
   const sweeps = [
     async () => {
       const { requeued, expired } = await jobs.reconcile();
@@ -52,6 +54,7 @@ export function keepReconciled(platform: Platform) {
   const removeTexts = makeTextRemoval(platform);
   const loops = [
     start("reconcile", reconcileEveryMs, reconcile),
+    start("waits", Math.min(reconcileEveryMs, WAITS_EVERY_MS), waits.sweep),
     // A loop of its own, so that slow receivers do not delay reconcile.
     start("callbacks", Math.min(reconcileEveryMs, CALLBACKS_EVERY_MS), callbacks.sweep),
     start("retention", RETENTION_EVERY_MS, async () => {

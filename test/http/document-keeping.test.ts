@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { chooseDocuments } from "../../src/rag/choose-documents.ts";
-import type { QueryInput } from "../../src/rag/schemas.ts";
+import type { QueryInput } from "../../src/rag/query-schemas.ts";
 import { makePdf } from "../support/documents.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";

@@ -29,6 +29,7 @@ import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { resourceMetadataRoutes } from "./routes/resource-metadata.ts";
+import { scheduleRoutes } from "./routes/schedules.ts";
 import { searchToolRoutes } from "./routes/search-tools.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { settingsRoutes } from "./routes/settings.ts";
@@ -56,6 +57,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...agentRoutes,
   ...workflowRoutes,
   ...definitionVersionRoutes,
+  ...scheduleRoutes,
   ...webhookRoutes,
   ...compositeRoutes,
   toolServer,

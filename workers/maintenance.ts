@@ -5,8 +5,8 @@ import type { Platform } from "../src/platform.ts";
 import { REMOVED_AT_A_TIME } from "../src/store/retention-store.ts";
 import { keptSince } from "../src/tenancy/call-texts.ts";
 
-/** How often callbacks that are due are looked for, in ms, at most; less often where reconcile is. */
-const CALLBACKS_EVERY_MS = 1_000;
+/** How often callbacks and firings that are due are looked for, in ms, at most; more often where reconcile is. */
+const DUE_EVERY_MS = 1_000;
 /** How often records that are too old are looked for, in ms, and how many times in a pass they are at most. */
 const RETENTION_EVERY_MS = 60_000;
 const RETENTION_STEPS = 20;
@@ -22,7 +22,8 @@ const TENANTS_A_PASS = 1_000;
  * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform) {
-  const { jobs, works, workflows, rag, vectorStores, batches, callbacks, config, logger, metrics } = platform;
+  const { jobs, works, workflows, rag, vectorStores, batches, automation, callbacks, config, logger, metrics } =
+    platform;
   const sweeps = [
     async () => {
       const { requeued, expired } = await jobs.reconcile();
@@ -53,7 +54,8 @@ export function keepReconciled(platform: Platform) {
   const loops = [
     start("reconcile", reconcileEveryMs, reconcile),
     // A loop of its own, so that slow receivers do not delay reconcile.
-    start("callbacks", Math.min(reconcileEveryMs, CALLBACKS_EVERY_MS), callbacks.sweep),
+    start("callbacks", Math.min(reconcileEveryMs, DUE_EVERY_MS), callbacks.sweep),
+    start("firings", Math.min(reconcileEveryMs, DUE_EVERY_MS), automation.sweep),
     start("retention", RETENTION_EVERY_MS, async () => {
       await removeExpired(platform);
       await removeExcess(platform);

@@ -16,7 +16,7 @@ import { requireCollections } from "./known-collections.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
 import { acceptReindex, makeReindexWork, type ReindexInput } from "./reindex.ts";
-import { sweepRefreshes } from "./scheduled-refresh.ts";
+import { refreshCollection, sweepRefreshes } from "./scheduled-refresh.ts";
 import type { QueryInput, QueryOutcome } from "./schemas.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 import type { RagSettingsBody } from "./settings-schemas.ts";
@@ -78,6 +78,11 @@ export function makeRag(
       pace.begins(tenantId);
       const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
       return runQuery({ tenantId, keyId, collections, ...about }, query);
+    },
+    /** See `refreshCollection`. @throws AppError `not_found`, `insufficient_scope`. */
+    async refreshCollection(caller: Pick<Caller, "tenantId" | "collections">, name: string): Promise<number> {
+      await requireCollections(deps, caller, { wanted: name });
+      return refreshCollection(deps, caller.tenantId, name);
     },
     /** Refreshes documents whose time has come. Run it on a schedule. */
     sweepRefreshes: () => sweepRefreshes({ ...deps, work }),

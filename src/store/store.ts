@@ -22,6 +22,7 @@ import { documentCollection } from "./document-record.ts";
 import { makeDocumentStore } from "./document-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
+import { firingCollection, makeFiringStore } from "./firing-store.ts";
 import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
 import { jobCollection, makeJobStore } from "./job-store.ts";
 import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
@@ -33,6 +34,7 @@ import { makeReindexStore, reindexCollection } from "./reindex-store.ts";
 import { makeResponseEventStore, responseEventCollection } from "./response-event-store.ts";
 import { makeResponseStore, responseCollection } from "./response-store.ts";
 import { makeRetentionStore } from "./retention-store.ts";
+import { makeScheduleStore, scheduleCollection } from "./schedule-store.ts";
 import { makeSearchToolStore, searchToolCollection } from "./search-tool-store.ts";
 import { makeSessionStore, sessionCollection } from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
@@ -68,6 +70,7 @@ const declarations = [
   customProviderCollection,
   documentCollection,
   executionCollection,
+  firingCollection,
   idempotencyCollection,
   jobCollection,
   operatorSessionCollection,
@@ -76,6 +79,7 @@ const declarations = [
   definitionVersionCollection,
   providerKeyCollection,
   reindexCollection,
+  scheduleCollection,
   conversationCollection,
   responseCollection,
   responseEventCollection,
@@ -152,6 +156,8 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       providerKeys: makeProviderKeyStore(db),
       customProviders: makeCustomProviderStore(db),
       widgetKeys: makeWidgetKeyStore(db),
+      schedules: makeScheduleStore(db),
+      firings: makeFiringStore(db),
       searchTools: makeSearchToolStore(db),
       tenants: makeTenantStore(db),
       toolNames: makeToolNameStore(db),

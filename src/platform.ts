@@ -7,10 +7,12 @@ import type { Config } from "./config/config.ts";
 import { makeToolNames } from "./definitions/tool-names.ts";
 import { type Gateway, openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
+import { isCustom } from "./gateway/providers/registry.ts";
 import { makeMemory } from "./isolation/memory.ts";
 import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition, responsesQueue } from "./jobs/queues.ts";
+import { makeWaits } from "./jobs/waits.ts";
 import type { Work } from "./jobs/work.ts";
 import { type Disposables, withDisposables } from "./lib/disposables.ts";
 import { makeEgress } from "./net/egress.ts";
@@ -56,14 +58,11 @@ export type PlatformOptions = {
  */
 export function openPlatform(config: Config, options: PlatformOptions) {
   return withDisposables(async (disposables) => {
-    const logger = options.logger ?? makeLogger({ level: config.logLevel, name: options.name });
-    const metrics = makeMetrics();
+    const logger = openLogger(config, options);
+    const metrics = makeMetrics({ isCustomProvider: isCustom });
     const { store, redis } = await openServices(config, logger, disposables);
-    const definitions = [...Object.values(productQueues), ...(options.queues ?? [])];
-    const queues = await openQueueClient({ redis, definitions, logger });
-    disposables.add(() => queues.close());
-    const jobs = makeJobs({ store, redis, queues, logger, metrics: metrics.jobs, config: config.jobs });
-    disposables.add(() => jobs.close());
+    const work = { store, redis, logger, metrics, config, extra: options.queues ?? [] };
+    const { queues, jobs, waits } = await openJobs(work, disposables);
     const dataKeys = await openDataKeys(config, store, logger);
     const memory = makeMemory();
     const evaluator = makeEvaluator(memory);
@@ -79,7 +78,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
-    const runDeps = { store, jobs, gateway, rag, egress, quotas, toolNames: makeToolNames({ store }) };
+    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames: makeToolNames({ store }) };
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
     const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
     const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
@@ -94,6 +93,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       redis,
       queues,
       jobs,
+      waits,
       gateway,
       batches,
       providerKeys: tenants.keys,
@@ -121,8 +121,30 @@ export function openPlatform(config: Config, options: PlatformOptions) {
   });
 }
 
+function openLogger({ logLevel: level, notices }: Config, { logger, name }: PlatformOptions): Logger {
+  const opened = logger ?? makeLogger({ level, name });
+  for (const notice of notices) opened.warn(notice);
+  return opened;
+}
+
 const worksOf = ({ chats, files }: Batches, ...areas: { work: Work }[]): Work[] =>
   [...areas, chats, files].map(({ work }) => work);
+
+/** Queues, the jobs on them, and what suspended ones wait for. */
+async function openJobs(
+  deps: Pick<Platform, "store" | "redis" | "logger" | "metrics" | "config"> & { extra: readonly QueueDefinition[] },
+  disposables: Disposables,
+) {
+  const { logger, config } = deps;
+  const queues = await openQueueClient({ ...deps, definitions: [...Object.values(productQueues), ...deps.extra] });
+  disposables.add(() => queues.close());
+  const jobs = makeJobs({ ...deps, queues, metrics: deps.metrics.jobs, config: config.jobs });
+  disposables.add(() => jobs.close());
+  const onError = (err: unknown) => logger.warn({ err }, "a wait was not ended in time; a sweep will do it");
+  const waits = makeWaits({ ...deps, jobs, onError });
+  disposables.add(() => waits.close());
+  return { queues, jobs, waits };
+}
 
 /** What asks models: at once, and by batches. */
 async function openModels(

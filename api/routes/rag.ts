@@ -191,8 +191,7 @@ export const ragRoutes = [
     },
     errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable", "not_found"],
     example: { query: "When is the pump bled?", topK: 5 },
-    result: ({ body, caller, platform, signal, requestId }) =>
-      platform.rag.query({ ...caller, origin: { requestId } }, body, signal),
+    result: ({ body, caller, platform, signal }) => platform.rag.query(caller, body, signal),
   }),
   routes.get("/rag/settings", {
     auth: "admin",

@@ -9,7 +9,7 @@ import type { CustomProviders } from "./providers/custom/custom-providers.ts";
 import type { Provider } from "./providers/provider.ts";
 import type { Breakers } from "./resilience/breaker.ts";
 
-/** What the gateway's functions work with. */
+/** The dependencies of the gateway's functions. */
 export type GatewayDeps = {
   catalogue: Catalogue;
   /** The models of each tenant's own providers. */

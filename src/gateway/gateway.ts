@@ -44,7 +44,7 @@ type GatewayInput = {
   metrics: CallMetrics;
 };
 
-/** All model traffic goes through here, however it starts: routed, retried, accounted once. */
+/** All model traffic goes through the gateway: it is routed, retried and accounted once. */
 export async function openGateway(input: GatewayInput) {
   const { config, store, keys, fallbacks, callTexts, customProviders, redis, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRejection: metrics.budgetRefused });
@@ -69,7 +69,7 @@ export async function openGateway(input: GatewayInput) {
   const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
   const answerer = makeAnswerer(deps, responses);
   return {
-    /** What calls are made with, for the batches beside the gateway. */
+    /** The dependencies of calls, for src/batches. */
     deps,
     /** Chats with models, planned and then answered. */
     ...answerer,
@@ -77,7 +77,7 @@ export async function openGateway(input: GatewayInput) {
     complete: async (...asked: Parameters<Answerer["plan"]>) => answerer.answer(await answerer.plan(...asked)),
     ...makeEmbeddings(deps),
     ...makeReranking(deps),
-    /** The surface by which a tenant's call is counted that names one. */
+    /** The surface under which a tenant's call is counted, if the call names one. */
     surfaceOf: makeSurfaces(),
     /** The catalogue as a tenant sees it. */
     models: (tenantId: string, query: ModelQuery) => listModels(deps, tenantId, query),
@@ -85,9 +85,9 @@ export async function openGateway(input: GatewayInput) {
     ignoredBy: (tenantId: string, request: ChatRequest) => ignoredBy(deps, tenantId, request),
     /** See `countPrompt`. @throws AppError `unknown_model`. */
     countTokens: (tenantId: string, request: ChatRequest) => countPrompt(deps, tenantId, request),
-    /** Requests of the Messages API that go to their provider as they come. */
+    /** Requests of the Messages API that are forwarded unchanged to their provider. */
     forwarding: makeForwardedChats(deps),
-    /** The model of an id or alias, as far as the tenant may call it. */
+    /** The model of an id or alias, if the tenant may call it. */
     async findModel(tenantId: string, idOrAlias: string) {
       const model = await findModel(deps, tenantId, idOrAlias);
       return model && toModelEntry(model);
@@ -98,7 +98,7 @@ export async function openGateway(input: GatewayInput) {
     usableModels: (tenantId: string) => usableModels(deps, tenantId),
     /** See `resolveModel`. @throws AppError `unknown_model`, `provider_not_configured`. */
     resolveModel: (tenantId: string, name: string, task?: string) => resolveModel(deps, tenantId, name, task),
-    /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
+    /** The log record of a call, even if it is not written yet. Throws `not_found`. */
     async log(tenantId: string, logId: string) {
       const pending = ledger.pending(logId);
       const document = pending?.tenantId === tenantId ? pending : await store.completions.get(tenantId, logId);
@@ -119,7 +119,7 @@ export async function openGateway(input: GatewayInput) {
      */
     async requireBudget(tenantId: string, models: readonly string[]) {
       const found = await Promise.all(models.map((id) => findModel(deps, tenantId, id)));
-      const isFree = (model: CataloguedModel | undefined) => model?.price.output === 0; // `auto` may choose one that is not
+      const isFree = (model: CataloguedModel | undefined) => model?.price.output === 0; // `auto` may choose a model that costs nothing
       if (!found.every(isFree)) requireLeft(await budgets.view(tenantId));
     },
     /** Sets a tenant's budget a month, in USD; null for none. */
@@ -144,7 +144,7 @@ async function openCatalogue(edge: EdgeSettings, logger: Logger) {
 }
 
 const MAX_CHARACTERS = 64;
-/** Surfaces that one tenant may name in a day (UTC) in one process: each is a row of its usage for every model. */
+/** Maximum surfaces that a tenant may name in a day (UTC) in one process. Each is a row of usage for every model. */
 const MAX_SURFACES = 100;
 /** Tenants whose surfaces a process remembers. */
 const MAX_TENANTS = 2_000;
@@ -153,7 +153,7 @@ const DAY_MS = 86_400_000;
 /** The surfaces that tenants name for their calls, few enough to be rows of usage. */
 function makeSurfaces() {
   const keep = makeFirstNames({ names: MAX_SURFACES, tenants: MAX_TENANTS, periodMs: DAY_MS });
-  /** The surface by which a call is counted that names this one; null for a text that names none. */
+  /** The surface under which a call with this text is counted; null if the text is no name. */
   return (tenantId: string, text: string): string | null => {
     const surface = toSurface(text);
     return surface === "" ? null : keep(tenantId, surface, Date.now());

@@ -47,7 +47,7 @@ export function makeJobs(deps: {
     cancelJob({ store, queues, notifications, onError }, tenantId, jobId);
   const heartbeats = makeHeartbeats(redis);
   return {
-    /** Which workers are alive. */
+    /** The workers that are alive. */
     heartbeats,
     /** Accepts a job; see `submitJob`. @throws AppError `unavailable` when it could not be accepted. */
     async submit(queue: QueueDefinition, submission: Submission): Promise<JobRecord> {
@@ -66,7 +66,7 @@ export function makeJobs(deps: {
     find: store.find,
     /** The tenant's jobs, newest first. */
     list: store.list,
-    /** In which state each of these jobs of a tenant is; those that are not there are left out. */
+    /** State of each of these jobs of a tenant. Jobs that do not exist are left out. */
     statesOf: store.statesOf,
     /** Waits until a job has ended, and returns its record as it is then. @throws AppError `not_found`; the signal's reason. */
     wait: (tenantId: string, jobId: string, options: WaitOptions) =>
@@ -80,7 +80,7 @@ export function makeJobs(deps: {
     changes: makeFollowTenant({ store, notifications }),
     /** The changes of a job; see `watchJob`. */
     watch: (tenantId: string, jobId: string) => watchJob(notifications, tenantId, jobId),
-    /** Lets a suspended job continue; false when it is not suspended. */
+    /** Lets a suspended job continue. Returns false if it is not suspended. */
     async resume(jobId: string): Promise<boolean> {
       const record = await claims.resume(jobId);
       if (!record) return false;
@@ -95,32 +95,32 @@ export function makeJobs(deps: {
     held: makeExternalJobs(store, { notifications, rejections }),
     /** See `reconcileJobs`. */
     reconcile: () => reconcileJobs({ store, queues }),
-    /** How every queue is: depth, age, workers. */
+    /** Depth, age and workers of every queue. */
     measure: () => measureQueues({ store, queues, heartbeats }),
-    /** What the shell of the workers works with. */
+    /** The functions that the shell of the workers needs. */
     claims,
     notifications,
     close: rejections.close,
   };
 }
 
-/** How long a count of the store is good for, in ms; in between, own submissions are added to it. */
+/** How long a count from the store is used, in ms. This process adds its own submissions to it meanwhile. */
 const REFRESH_MS = 1_000;
-/** Counting stops here: beyond it one tenant's jobs are all equally late. */
+/** Counting stops at this number. Beyond it, all jobs of a tenant are equally late. */
 const MAX_COUNTED = 2_000;
-/** Tenants that are remembered at once. */
+/** Maximum tenants that are remembered. */
 const MAX_TENANTS = 10_000;
 
 type Estimate = { count: number; refreshAt: number };
 
-/** How many jobs of a tenant wait on a queue, about: counted in the background once a second, own submissions added. */
+/** Estimates how many jobs of a tenant wait on a queue. It counts in the background once a second and adds own submissions. */
 function makeBacklog(store: Pick<JobStore, "countQueued">, onError: (error: unknown) => void) {
   const estimates = new Map<string, Estimate>();
   const refresh = async (tenantId: string, queue: string, estimate: Estimate) => {
     try {
       estimate.count = await store.countQueued(tenantId, queue, MAX_COUNTED);
     } catch (error) {
-      onError(error); // the old estimate serves; a wrong priority is no wrong job
+      onError(error); // the old estimate is used: a wrong priority does no harm to the job
     }
   };
   /** Jobs of the tenant that wait before the one that is submitted now. */
@@ -139,7 +139,7 @@ function makeBacklog(store: Pick<JobStore, "countQueued">, onError: (error: unkn
   };
 }
 
-/** Calls of one tenant at a time, while other tenants work here too. */
+/** Concurrent calls of one tenant while other tenants work here too. */
 const AT_ONCE = 2;
 /** Longest wait for a turn, in ms; then a call runs without one, as while the store is unavailable. */
 const MAX_WAIT_MS = 2_000;

@@ -2,14 +2,16 @@ import { z } from "zod";
 import { idSchema } from "../lib/ids.ts";
 import type { JobKind } from "../store/job-record.ts";
 
-/** What both sides of a queue agree on. A payload has ids (and `v`) alone, under 1 KiB: contents stay in the store. */
+/**
+ * The contract between both sides of a queue. A payload has only ids (and `v`) and is below 1 KiB; contents stay in the store.
+ */
 export type QueueDefinition = {
   name: string;
   kind: JobKind;
   payload: z.ZodType;
   /** Jobs that one worker process runs at once, before `WORKER_CONCURRENCY`. */
   concurrency: number;
-  /** Whether its jobs compute: then fewer run at once while the processor is busy. */
+  /** Whether its jobs compute. If so, fewer run at once while the processor is busy. */
   isComputing?: boolean;
   /** Attempts that may fail, the first included; only retryable errors are attempted again. */
   attempts: number;
@@ -42,7 +44,7 @@ export const reindexQueue: QueueDefinition = {
   concurrency: 2,
   attempts: 5,
   backoffMs: 2_000,
-  timeoutMs: 30 * 60_000, // more than a turn, after which it is continued
+  timeoutMs: 30 * 60_000, // longer than one turn, after which another run continues it
 };
 
 /** Run one agent. */
@@ -53,7 +55,7 @@ export const agentRunsQueue: QueueDefinition = {
   concurrency: 16,
   attempts: 3,
   backoffMs: 1_000,
-  timeoutMs: 15 * 60_000, // more than a run's own limit, which ends it with an answer
+  timeoutMs: 15 * 60_000, // longer than the run's own limit, which ends it with an answer
 };
 
 /** Continue one run of a workflow, from its first step without a result. */
@@ -62,7 +64,7 @@ export const workflowStepsQueue: QueueDefinition = {
   kind: "workflow",
   payload: z.strictObject({ ...ids, runId: idSchema("workflowRun") }),
   concurrency: 16,
-  attempts: 5, // of what is no step's own failure: those have attempts of their own
+  attempts: 5, // for failures outside of steps; a step has attempts of its own
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,
 };

@@ -15,7 +15,7 @@ export type WorkContext = {
   jobId: string;
   /** The record that the work is about. */
   recordId: string;
-  /** Whether a failure of this attempt is the job's. */
+  /** Whether a failure of this attempt fails the job. */
   isLastAttempt: boolean;
   /** Aborts when the job is cancelled, runs too long, goes to another worker, or the worker stops. */
   signal: AbortSignal;
@@ -55,7 +55,7 @@ export type Work<R extends WorkRecord = WorkRecord> = {
   /** Does the work, from where an earlier attempt left it; what it returns is the job's result. It may run twice at once. */
   run(context: WorkContext): Promise<unknown>;
   find(tenantId: string, recordId: string): Promise<R | null>;
-  /** Open records of all tenants that nothing happened to since `before`. */
+  /** Open records of all tenants without a change since `before`. */
   unfinished(page: { before: Date; limit: number }): Promise<R[]>;
   /** Notes that an open record was looked at, whose job is open too: the next sweep comes to others first. */
   touch(record: R, job: JobRecord): Promise<unknown>;
@@ -80,7 +80,7 @@ type WorkStore<R extends WorkRecord> = {
   remove(tenantId: string, recordId: string): Promise<unknown>;
 };
 
-/** What a work does with its records, by the functions of their store. */
+/** The operations on a kind of work and its records. */
 export function recordsOf<R extends WorkRecord>(store: WorkStore<R>) {
   return {
     find: store.get,
@@ -90,9 +90,9 @@ export function recordsOf<R extends WorkRecord>(store: WorkStore<R>) {
   };
 }
 
-/** Records of one kind that one sweep looks at. */
+/** Maximum records of one kind that a sweep looks at. */
 const SWEPT = 100;
-/** Records that nothing happened to for this long are swept, in ms. */
+/** Time without a change after which a record is swept, in ms. */
 const SWEEP_AFTER_MS = 30_000;
 
 /**
@@ -136,7 +136,7 @@ export async function cancelWork(
   return job;
 }
 
-/** What a call about a job returns; null where the job is gone, or has just ended and so cannot be cancelled. */
+/** Returns the result of a call about a job; null if the job is gone, or has just ended and so cannot be cancelled. */
 export async function unlessOver<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
@@ -170,7 +170,7 @@ function isOfRecord({ payload }: JobRecord, { idField }: Work, { _id }: WorkReco
   return payload[idField] === undefined || payload[idField] === _id;
 }
 
-/** The work that a job does; undefined for a job that no worker runs. */
+/** The kind of work that a job does; undefined for a job that no worker runs. */
 export function workOf(
   works: readonly Work[],
   job: { queue: string; payload: Record<string, unknown> },

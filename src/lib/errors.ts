@@ -186,6 +186,9 @@ export function withoutText(error: ErrorView): ErrorView {
   return { ...error, details };
 }
 
+/** Thrown by work that stops for now and goes on later: no failure. */
+export class Pause extends Error {}
+
 /** A setting that is missing or wrong; the message names each variable and what is wrong with it. */
 export class ConfigError extends Error {
   override name = "ConfigError";

@@ -16,6 +16,7 @@ export const idPrefixes = {
   workflow: "wf",
   workflowRun: "wfr",
   approval: "apr",
+  wait: "wait",
   execution: "exe",
   job: "job",
   log: "log",

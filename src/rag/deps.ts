@@ -20,7 +20,7 @@ export type RagDeps = {
   quotas: Pick<Quotas, "check">;
   fetcher: GuardedFetch;
   parser: ParsePool;
-  /** Of removals and deep searches: many of one tenant let others go first. */
+  /** Turns for removals and deep searches, so that many of one tenant let other tenants go first. */
   pace: Pace;
   logger: Logger;
 };

@@ -1,18 +1,18 @@
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { makeShares } from "../isolation/shares.ts";
-import { functionWords } from "../lib/common-words.ts";
 import { defined } from "../lib/defined.ts";
 import { inSpan, type SpanStart } from "../observe/tracing.ts";
 import { placeOf } from "../store/chunk.ts";
 import type { DocumentHeader } from "../store/document-header.ts";
 import type { Caller } from "../tenancy/roles.ts";
+import { measureCoverage } from "./coverage.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeEmbedQuery } from "./embed-query.ts";
 import { expandHits } from "./expand-hits.ts";
 import { makeFindHits } from "./find-hits.ts";
 import { foldText } from "./fold-text.ts";
-import { identifierKeys } from "./identifiers.ts";
 import { joinChunks, mergeHits, type Passage } from "./merge-hits.ts";
+import { lexicalQuery } from "./query-words.ts";
 import { RERANKED, rerankHits } from "./rerank.ts";
 import type { QueryInput, QueryOutcome, QueryResult } from "./schemas.ts";
 
@@ -36,11 +36,11 @@ export function makeQuery(deps: QueryDeps): RunQuery {
 
   async function runQuery(...[caller, input]: Parameters<RunQuery>): Promise<QueryOutcome> {
     const { tenantId, signal } = caller;
-    const { mode, topK, minScore = 0, expand, rerank } = input;
+    const { mode, topK, minScore = 0, minCoverage = 0, expand, rerank } = input;
     const query = foldText(input.query);
     const embed = queryVectors.forQuery(caller, query);
     const spaces = await queryVectors.lastInUse(tenantId);
-    const { hits, headers, warnings } = await findHits(caller, input, {
+    const { hits, headers, warnings, holders } = await findHits(caller, input, {
       text: lexicalQuery(query),
       mode,
       topK: rerank ? Math.max(topK, RERANKED) : topK,
@@ -60,8 +60,17 @@ export function makeQuery(deps: QueryDeps): RunQuery {
       expand === undefined
         ? shown.map((hit) => ({ hit, chunks: [hit] }))
         : mergeHits(await expandHits(deps, tenantId, { hits: shown, count: expand }));
-    const results = passages.map((passage) => toResult(passage, headers.get(passage.hit.documentId)));
-    return { results, ...defined({ rerank: ranked?.report }), ...(warnings.length > 0 ? { warnings } : {}) };
+    const found = passages.map((passage) => toResult(passage, headers.get(passage.hit.documentId)));
+    const { each, together } = measureCoverage(query, found.map(textOf), holders);
+    const results: QueryResult[] = [];
+    for (const [at, coverage] of each.entries())
+      if (coverage >= minCoverage && found[at]) results.push({ ...found[at], coverage });
+    return {
+      results,
+      coverage: together,
+      ...defined({ rerank: ranked?.report }),
+      ...(warnings.length > 0 ? { warnings } : {}),
+    };
   }
 }
 
@@ -76,7 +85,10 @@ function toSpan({ collection, topK }: QueryInput): SpanStart {
   return { name: source === undefined ? "retrieval" : `retrieval ${source}`, kind: "INTERNAL", attributes };
 }
 
-function toResult({ hit, chunks }: Passage, header: DocumentHeader | undefined): QueryResult {
+/** What a passage says, and where it stands. */
+const textOf = ({ title, heading = "", content }: Omit<QueryResult, "coverage">) => `${title}\n${heading}\n${content}`;
+
+function toResult({ hit, chunks }: Passage, header: DocumentHeader | undefined): Omit<QueryResult, "coverage"> {
   return {
     content: joinChunks(chunks),
     documentId: hit.documentId,
@@ -88,29 +100,4 @@ function toResult({ hit, chunks }: Passage, header: DocumentHeader | undefined):
     index: hit.n,
     ...placeOf(hit),
   };
-}
-
-/** English words with `n't`, and what else it writes after an apostrophe: alone, an `s` is in every text that has code. */
-const contraction = /(?<!\p{L})\p{L}+n['’]t(?!\p{L})|(?<=\p{L})['’](?:s|d|m|ll|re|ve)(?!\p{L})/gu;
-const MAX_TERMS = 64; // words of a query; each costs the index a look-up
-
-/**
- * Returns the words of a query for a lexical search: without function words (unless there are no others), without
- * repetitions, with its identifiers as chunks have them, at most 64. The index stems them. A query without words is returned as
- * it is.
- */
-export function lexicalQuery(given: string): string {
-  const query = foldText(given);
-  const words = [
-    ...new Set(
-      query
-        .toLowerCase()
-        .replace(contraction, "")
-        .match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [],
-    ),
-  ];
-  const significant = words.filter((word) => !functionWords.has(word));
-  const chosen = significant.length > 0 ? significant : words;
-  const keys = identifierKeys(query, { isQuery: true });
-  return [...new Set([...keys, ...chosen])].slice(0, MAX_TERMS).join(" ") || query;
 }

@@ -21,7 +21,7 @@ import type { QueryInput, QueryOutcome } from "./schemas.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 import type { RagSettingsBody } from "./settings-schemas.ts";
 
-/** The caller of a query, and what it is made for; `limit` is the run's, if an agent or a workflow queries. */
+/** The caller of a query and its purpose. `limit` belongs to the run, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & {
   limit?: CallLimit;
   origin?: CallOrigin;

@@ -205,6 +205,9 @@ export const chunkPlaceFields = {
   headings: z.array(z.string()).optional().describe("The headings above, outermost first"),
 };
 
+const coverageSchema = z.number().min(0).max(1);
+const minCoverageSchema = coverageSchema.describe("Leaves out results of a lower `coverage`");
+
 export const queryModes = ["hybrid", "vector", "lexical"] as const;
 
 export const MAX_TOP_K = 100;
@@ -258,6 +261,7 @@ export const queryBodySchema = z.object({
     also: ["scoreThreshold", "score_min"],
     unlike: ["minSimilarity", "similarityThreshold", "threshold"],
   }),
+  minCoverage: limiting(minCoverageSchema.optional(), { also: ["coverageThreshold"] }),
   mode: z.enum(queryModes).default("hybrid"),
   expand: expandSchema.optional(),
   rerank: rerankSchema.optional(),
@@ -272,7 +276,13 @@ export const queryResultSchema = z.object({
     .number()
     .min(0)
     .max(1)
-    .describe("What the results are ordered by: the similarity in `vector` mode, else a relevance from 0 to 1"),
+    .describe(
+      "What the results are ordered by: the similarity in `vector` mode, else a relevance from 0 to 1 that follows from the words " +
+        "and the rank; a judge's grade with `rerank`. It is no probability",
+    ),
+  coverage: coverageSchema.describe(
+    "The share of the question's words that the passage, its title and headings hold, weighed by how rare they are",
+  ),
   similarity: z
     .number()
     .min(0)
@@ -289,6 +299,7 @@ export type QueryResult = z.output<typeof queryResultSchema>;
 /** What a query answers. */
 export const queryOutcomeSchema = z.object({
   results: z.array(queryResultSchema),
+  coverage: coverageSchema.describe("The share that the best three passages hold together: low if no document answers"),
   rerank: rerankReportSchema.optional().describe("What became of `rerank`, if it was asked for"),
   warnings: z
     .array(z.string())

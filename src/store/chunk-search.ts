@@ -17,13 +17,13 @@ import { isSearchAway, SearchUnavailable } from "./store-errors.ts";
 /** A hit of a search for words, with its vector and the index's score of its words (BM25), which has no upper limit. */
 export type TextHit = ChunkHit & { wordScore: number; embedding?: Float32Array };
 export type VectorSearch = {
-  /** The model that made the vectors: chunks of others are left out. */
+  /** Model that made the vectors. Chunks of other models are left out. */
   model: string;
   /** Whether the tenant may have chunks of other models with vectors of this length. */
   isLengthShared?: boolean;
-  /** What the chunks shall be near to. */
+  /** The vector to which near chunks are wanted. */
   vector: Float32Array;
-  /** What they are scored by, where it is another vector. */
+  /** The vector by which they are scored, if it is another one. */
   scoreBy?: Float32Array;
   limit: number;
   /** What else is read in the same moment, where the server's indexes do not lag behind. */
@@ -48,9 +48,9 @@ type Found = Omit<ChunkHit, "similarity"> & { wordScore: number; embedding?: Bin
 
 const MIN_CANDIDATES = 200;
 const MAX_CANDIDATES = 10_000;
-const RECENT_MS = 5 * 60_000; // how far an index may lag behind; Atlas' usually does by seconds
-const MAX_RECENT = 5_000; // chunks of one tenant that are looked through for that
-/** Chunks of one tenant that are looked through while an index cannot be queried. */
+const RECENT_MS = 5 * 60_000; // maximum lag of an index, in ms; an index of Atlas usually lags by seconds
+const MAX_RECENT = 5_000; // recent chunks of one tenant that are scanned because of that lag
+/** Maximum chunks of one tenant that are scanned while an index cannot be queried. */
 const MAX_SCANNED = 5_000;
 const TEXT_INDEX = "chunks_text";
 const shown = {
@@ -151,7 +151,7 @@ export function makeChunkSearch(
       .limit(limit)
       .toArray();
 
-  /** What became live a moment ago, of one model where one is named. */
+  /** Chunks that became live a moment ago, limited to one model if it is named. */
   const recent = async (tenantId: string, within: Within & { model?: string }) => {
     const since = new Date(Date.now() - RECENT_MS);
     const ofModel = within.model === undefined ? {} : { model: within.model };
@@ -163,7 +163,7 @@ export function makeChunkSearch(
       .toArray();
   };
 
-  /** What an index answers; undefined while it is built, or its server is away. */
+  /** The result of an index search; undefined while the index is being built or its server is unavailable. */
   const ask = async <T>(index: string, search: () => Promise<T>): Promise<T | undefined> => {
     if (!isLate) return search();
     try {
@@ -194,7 +194,7 @@ export function makeChunkSearch(
       }
       const index = await indexFor(search.vector.length);
       if (!isLate) return byVectorIndex(tenantId, index, search);
-      // What is found in two steps must be looked up after both.
+      // The documents can be looked up only after both steps.
       const indexed = ask(index, () => byVectorIndex(tenantId, index, { ...search, joined: undefined }));
       const [found, late] = await Promise.all([indexed, recent(tenantId, search)]);
       if (found === undefined) return { hits: await scanVectors(await readAll(tenantId, search), search) };

@@ -33,15 +33,15 @@ const shown = [
   "error",
 ] as const;
 
-/** What callers see of a document. */
+/** A document as callers see it. */
 export type ShownDocument = Shown<DocumentRecord, typeof shown>;
 
 const toUnset = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, ""]));
 
-/** Documents of one content that are looked at, to find an earlier one of the same collection. */
+/** Maximum documents with the same content that are compared to find an earlier one in the collection. */
 const MAX_ALIKE = 100;
 
-/** Documents that are read at a time where each is looked at, so that other calls come between. */
+/** Documents read at a time if each of them must be examined, so that other calls come in between. */
 const SCAN_BATCH = 500;
 
 type TagSearch = {
@@ -81,7 +81,7 @@ export function makeDocumentStore(db: Db) {
       .toArray();
 
   return {
-    /** False when the tenant has a document of the same URL. */
+    /** Returns false if the tenant has a document with the same URL. */
     insert: (document: DocumentRecord) => insertIfAbsent(documents, document),
     get: (tenantId: string, documentId: string): Promise<DocumentRecord | null> =>
       documents.findOne(ofTenant(tenantId, { _id: documentId, status: { $ne: "deleting" as const } })),
@@ -105,7 +105,7 @@ export function makeDocumentStore(db: Db) {
       documentIds: readonly string[],
       more: readonly MoreOfHeader[] = [],
     ): Promise<DocumentHeader[]> => fieldsOf(tenantId, documentIds, [...headerFields, ...more]),
-    /** What filters say of documents. */
+    /** Collection and metadata of these documents, by which filters match them. */
     describedBy: (
       tenantId: string,
       documentIds: readonly string[],
@@ -152,8 +152,8 @@ export function makeDocumentStore(db: Db) {
       return { ids, isCut: false };
     },
     /**
-     * Gives the document to another job, as a re-ingest does, perhaps with another source. What queries see of it stays. Null
-     * when it is gone, or with a source when it has another job by now.
+     * Gives the document to another job, as a re-ingest does, perhaps with another source. Queries keep seeing the present
+     * version. Returns null if the document is gone, or, with a source, if it has another job by now.
      */
     async reassign(known: DocumentRecord, { sourceId, ...given }: Reassignment) {
       const { tenantId, _id: documentId, jobId } = known;
@@ -176,14 +176,14 @@ export function makeDocumentStore(db: Db) {
         (await change({ ...filter, ...waiting }, { ...set, status: "queued" }, cleared))
       );
     },
-    /** Changes what is said of it, not its text; null when it is gone. */
+    /** Changes the document's metadata, not its text. Returns null if it is gone. */
     describeOne: (tenantId: string, documentId: string, { set, unset }: Description) =>
       change(
         { tenantId, documentId, status: { $ne: "deleting" } },
         set,
         unset.length === 0 ? {} : { $unset: toUnset(unset) },
       ),
-    /** Begins a version: the next number is this attempt's own. Null when the document is gone. */
+    /** Starts a version, whose number belongs to this attempt alone. Returns null if the document is gone. */
     async beginVersion(tenantId: string, documentId: string) {
       const filter = { tenantId, documentId };
       const pending = { status: { $in: documentStatesBefore("processing") } };
@@ -194,8 +194,8 @@ export function makeDocumentStore(db: Db) {
       );
     },
     /**
-     * Moves the document to a version, unless it is gone or at a later one: then null, and nothing changes. A title that the
-     * caller has given it stays.
+     * Moves the document to a version. If it is gone or has a later version, returns null and changes nothing. A title given by
+     * the caller stays.
      */
     async publish(tenantId: string, documentId: string, { type, title, duplicateOf, ...publication }: Publication) {
       const earlier = { status: { $in: documentStatesBefore("indexed") }, version: { $lt: publication.version } };
@@ -211,11 +211,14 @@ export function makeDocumentStore(db: Db) {
       const titled = title !== undefined && (await change({ ...to, isTitleGiven }, { ...set, title }, gone));
       return titled || change(to, set, gone);
     },
-    /** Notes that its former sources are gone, unless it has got others by now. */
+    /** Notes that its former sources are removed, unless it has other former sources by now. */
     async forgetSources({ tenantId, _id: documentId, formerSources = [] }: DocumentRecord) {
       await change({ tenantId, documentId, formerSources }, {}, { $unset: { formerSources: "" } });
     },
-    /** Notes why a job failed; `attempted`: the version of that attempt. A document that queries see stays `indexed`; one of another job or attempt is left alone. */
+    /**
+     * Records why a job failed; `attempted` is the version of that attempt. A visible document stays `indexed`. A document with
+     * another job or attempt is not changed.
+     */
     async fail(
       tenantId: string,
       documentId: string,
@@ -226,24 +229,24 @@ export function makeDocumentStore(db: Db) {
       const failed = await change({ ...filter, status: { $in: [...pendingStates] } }, { status: "failed", error });
       if (!failed) await change({ ...filter, status: "indexed" }, { error });
     },
-    /** Fails a document that no query sees, if nothing happened to it since it was read; returns whether it did. */
+    /** Marks a document that no query sees as failed, if it has not changed since it was read. Returns whether it did. */
     async abandon({ tenantId, _id: documentId, jobId, lastVersion, updatedAt }: DocumentRecord, error: ErrorView) {
       const unchanged = { tenantId, documentId, jobId, lastVersion, updatedAt, version: 0 };
       const failed = await change({ ...unchanged, status: { $in: [...pendingStates] } }, { status: "failed", error });
       return failed !== null;
     },
-    /** Hides the document for good. Null when it is gone. */
+    /** Hides the document for good. Returns null if it is gone. */
     beginDelete: (tenantId: string, documentId: string) =>
       change(
         { tenantId, documentId, status: { $in: documentStatesBefore("deleting") } },
         { status: "deleting" },
         { $unset: { urlHash: "", externalHash: "" } },
       ),
-    /** Drops what `beginDelete` left. */
+    /** Removes the record that `beginDelete` left. */
     async drop(tenantId: string, documentId: string) {
       await documents.deleteOne(ofTenant(tenantId, { _id: documentId, status: "deleting" as const }));
     },
-    /** Over all tenants: documents in work or in deletion that nothing has happened to since `before`, oldest first. */
+    /** Documents of all tenants that are being processed or deleted and have not changed since `before`, oldest first. */
     unfinished({ before, limit }: { before: Date; limit: number }) {
       const filter = { status: { $in: [...pendingStates, "deleting" as const] }, updatedAt: { $lt: before } };
       return findFirst(documents, filter, { by: "updatedAt", limit });

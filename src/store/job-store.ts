@@ -29,6 +29,7 @@ const shown = [
   "title",
   "startedBy",
   "keyId",
+  "requestId",
   "status",
   "progress",
   "attempts",

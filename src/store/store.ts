@@ -45,6 +45,7 @@ import { makeUsageStore, usageCollection, usageDetailCollection } from "./usage-
 import { makeUseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
 import { makeVectorStoreBatchStore, vectorStoreBatchCollection } from "./vector-store-batch-store.ts";
+import { makeWaitStore, waitCollection } from "./wait-store.ts";
 import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
 import { makeWorkflowRunStore, workflowRunCollection, workflowStepCollection } from "./workflow-run-store.ts";
@@ -98,6 +99,7 @@ const declarations = [
   workflowRunCollection,
   workflowStepCollection,
   approvalCollection,
+  waitCollection,
 ];
 
 /** The names of all collections. */
@@ -141,6 +143,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       workflows: makeWorkflowStore(db),
       workflowRuns: makeWorkflowRunStore(db),
       approvals: makeApprovalStore(db),
+      waits: makeWaitStore(db),
       webhookSecrets: makeWebhookSecretStore(db),
       callbacks: makeCallbackStore(db),
       executions: makeExecutionStore(db),

@@ -103,17 +103,16 @@ function toRejection(approval: ApprovalRecord): AppError {
  */
 async function settle(deps: WorkflowsDeps, approval: ApprovalRecord): Promise<void> {
   const { approvals, workflowRuns } = deps.store;
-  const { tenantId, _id, runId, status } = approval;
+  const { tenantId, _id, runId, status, seenLease } = approval;
   const run = await workflowRuns.get(tenantId, runId);
-  const apply = status === "approved" ? resumeRun : endRun;
-  if (!run || (await apply(deps, run, approval))) await approvals.settle(tenantId, _id);
-}
-
-/** Resumes a run that was approved; false when a worker has its job that may not have read the decision. */
-async function resumeRun(deps: WorkflowsDeps, run: WorkflowRunRecord, { path }: ApprovalRecord): Promise<boolean> {
-  const { _id: runId, tenantId, jobId } = run;
-  if (run.end || (await deps.jobs.resume(jobId)) || !(await mayWait(deps, run))) return true;
-  return (await deps.store.workflowRuns.steps(tenantId, runId)).some((step) => step.path === path);
+  if (!run) return approvals.settle(tenantId, _id);
+  if (status === "approved") {
+    const woken = run.end ? true : await deps.waits.wake({ tenantId, jobId: run.jobId, ...defined({ seenLease }) });
+    await (woken === true ? approvals.settle(tenantId, _id) : approvals.putOff(approval, woken.lease));
+  } else {
+    const isEnded = await endRun(deps, run, approval);
+    await (isEnded ? approvals.settle(tenantId, _id) : approvals.putOff(approval, undefined));
+  }
 }
 
 /** Whether the job of a run waits, or has a worker that may let it wait: the decision has to reach it then. */

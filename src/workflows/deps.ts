@@ -1,6 +1,7 @@
 import type { ToolNames } from "../definitions/tool-names.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Jobs } from "../jobs/jobs.ts";
+import type { Waits } from "../jobs/waits.ts";
 import type { Egress } from "../net/egress.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { Rag } from "../rag/rag.ts";
@@ -12,7 +13,8 @@ import type { Evaluator } from "./evaluator.ts";
 /** What workflows work with. */
 export type WorkflowsDeps = {
   store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "definitionVersions">;
-  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "resume" | "held">;
+  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "held">;
+  waits: Pick<Waits, "wake">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel">;
   rag: Pick<Rag, "query" | "requireCollections">;
   webhooks: Pick<Webhooks, "deliver">;

@@ -75,14 +75,12 @@ function fill(work: Fill, place: Place): Record<string, unknown> {
 /** The expressions of a field, by the text that they stand in. */
 function parseField(field: StepField, step: string, place: Place) {
   place.at = `${step}.${field.at}`;
-  return inField(place.at, () => textsOf(field)).map(({ at, text, isExpression }) => {
+  return inField(place.at, () => textsOf(field)).map(({ at, text, parsedAs }) => {
     const param = `${step}.${at}`;
     place.at = param;
-    const { expression, template } = place.parsed;
-    return {
-      param,
-      expressions: inField(param, () => (isExpression ? [expression(text)] : template(text).expressions)),
-    };
+    const { parsed } = place;
+    const parse = () => (parsedAs === "template" ? parsed.template(text).expressions : [parsed[parsedAs](text)]);
+    return { param, expressions: inField(param, parse) };
   });
 }
 
@@ -93,7 +91,8 @@ function fillField(
   return mapTexts(value, at, (text, here) => {
     place.at = `${work.field}.${here}`;
     return inField(place.at, () => {
-      if (kind === "condition") return place.parsed.expression(text).evaluate(scope, room);
+      if (kind === "condition") return place.parsed.condition(text).evaluate(scope, room);
+      if (kind === "rule" || kind === "rule-value") return place.parsed.rule(text).evaluate(scope, room);
       if (!text.includes("{{")) return text;
       const template = place.parsed.template(text);
       if (kind === "url") return template.fillUrl(scope, room);
@@ -108,7 +107,7 @@ function checkDefinition({ steps, inputSchema }: CheckDefinition, place: Place):
   for (const { id, field, fields } of steps) {
     for (const one of fields) {
       for (const { param, expressions } of parseField(one, field, place)) {
-        checkExpressions(expressions, { param, known, isCondition: one.kind === "condition" });
+        checkExpressions(expressions, { param, known, isCondition: one.kind === "condition" || one.kind === "rule" });
         count += expressions.length;
       }
     }

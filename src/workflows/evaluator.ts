@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import { ChildLost } from "../isolation/child.ts";
 import { makeChildPool } from "../isolation/child-pool.ts";
 import type { Memory } from "../isolation/memory.ts";
-import { AppError } from "../lib/errors.ts";
+import { AppError, invalidRequest } from "../lib/errors.ts";
 import {
   type CheckDefinition,
   type CheckInput,
@@ -13,9 +13,9 @@ import {
   type Place,
 } from "./evaluate.ts";
 import type { ChildResponse, ChildWork } from "./evaluate-in-child.ts";
-import type { Expression } from "./expressions.ts";
-import { findRead } from "./scope-texts.ts";
-import { textsOf } from "./step-texts.ts";
+import type { Expression, RuleName } from "./expressions.ts";
+import { findRead, noScope, type ScopeTexts, toJsonValue } from "./scope-texts.ts";
+import { type StepField, textsOf } from "./step-texts.ts";
 import { makeParsedTexts, type ParsedTexts } from "./templates.ts";
 import { isOutOfTime, Starved, withOwnTimeout } from "./with-timeout.ts";
 
@@ -70,6 +70,26 @@ export function makeRetryTimes(now: () => number = () => performance.now()) {
     return Math.min(TRY_AGAIN_MS + counted * LONGER_MS, MAX_TRY_AGAIN_MS);
   };
 }
+
+type RuleValues = Readonly<Partial<Record<RuleName, unknown>>>;
+/** A condition in the field `when` of `field`, and what it may read. */
+type Rule = { field: string; rule: string; values: RuleValues };
+/** An expression in a field that may have any value, and what it may read. */
+type ValueRule = { at: string; expression: string; values: RuleValues };
+
+const fieldsOf = (rule: string): StepField[] => [{ at: "when", value: rule, kind: "rule" }];
+const valueFieldOf = ({ at, expression }: Omit<ValueRule, "values">): StepField => ({
+  at,
+  value: expression,
+  kind: "rule-value",
+});
+
+const toValues = (values: RuleValues): ScopeTexts => ({
+  ...noScope,
+  values: Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, toJsonValue(JSON.stringify(value))] as const),
+  ),
+});
 
 export type Evaluator = ReturnType<typeof makeEvaluator>;
 
@@ -137,6 +157,29 @@ export function makeEvaluator(shared: Memory) {
       (await run(asker, { kind: "fill", ...work })) as Record<string, unknown>, // what `fill` of evaluate.ts returns
     checkDefinition: async (asker: Asker, work: Omit<CheckDefinition, "kind">) =>
       void (await run(asker, { kind: "check-definition", ...work })),
+    /** Whether a rule is true of these values, by their names. */
+    async holds(asker: Asker, { field, rule, values }: Rule): Promise<boolean> {
+      const work: Fill = { kind: "fill", field, fields: fieldsOf(rule), scope: toValues(values) };
+      const { when } = Object(await run(asker, work));
+      if (typeof when === "boolean") return when;
+      throw invalidRequest(`${field}.when`, "The rule's value is neither true nor false.");
+    },
+    /** The value of an expression over these values, by their names. */
+    async valueOf(asker: Asker, { values, ...rule }: ValueRule): Promise<unknown> {
+      const work: Fill = { kind: "fill", field: "rule", fields: [valueFieldOf(rule)], scope: toValues(values) };
+      return Object(await run(asker, work))[rule.at];
+    },
+    /** Checks an expression that may have any value. */
+    checkValue: async (asker: Asker, rule: Omit<ValueRule, "values">) =>
+      void (await run(asker, {
+        kind: "check-definition",
+        steps: [{ id: rule.at, field: "rule", fields: [valueFieldOf(rule)] }],
+      })),
+    /** Checks rules, each by its field. */
+    checkRules: async (asker: Asker, rules: readonly Omit<Rule, "values">[]) => {
+      const steps = rules.map(({ field, rule }) => ({ id: field, field, fields: fieldsOf(rule) }));
+      if (steps.length > 0) await run(asker, { kind: "check-definition", steps });
+    },
     checkInput: async (asker: Asker, work: Omit<CheckInput, "kind">) =>
       void (await run(asker, { kind: "check-input", ...work })),
     /** Ends the child processes. */
@@ -187,8 +230,8 @@ const MAX_READ = 500_000;
 export function isInstant({ fields, scope }: Pick<Fill, "fields" | "scope">, parsed: ParsedTexts): boolean {
   if (!fields.every(({ value }) => typeof value === "string")) return false;
   const expressions: Expression[] = [];
-  for (const { text, isExpression } of fields.flatMap(textsOf)) {
-    const known = isExpression ? parsed.expression.known(text) : parsed.template.known(text);
+  for (const { text, parsedAs } of fields.flatMap(textsOf)) {
+    const known = parsed[parsedAs].known(text);
     if (!known) return false;
     expressions.push(...("expressions" in known ? known.expressions : [known]));
   }

@@ -10,8 +10,13 @@ const MAX_VALUES = 1_000_000;
 /** How much of a text a message repeats. */
 const SHOWN = 200;
 
+/** What expressions of steps may name, and what rules may: conditions that stand for themselves, as of an approval. */
+const stepNames = { input: "dyn", steps: "map", previous: "dyn", run: "map" };
+export const ruleNames = ["arguments", "context", "event"] as const;
+export type RuleName = (typeof ruleNames)[number];
+
 /** What expressions see. Values are as CEL has them; see `cel-values.ts`. */
-export type Scope = Readonly<Record<"input" | "steps" | "previous" | "run", unknown>>;
+export type Scope = Readonly<Record<string, unknown>>;
 
 /** The problem of an expression, worded for its author. `position` counts characters from 0. */
 export class ExpressionProblem extends Error {
@@ -38,18 +43,21 @@ export const makeRoom = (): Room => ({ left: MAX_VALUES });
  * The Common Expression Language (https://github.com/google/cel-spec), bounded in size when it is parsed; who evaluates it
  * bounds what it costs. Numbers of both kinds mix, since JSON has but one; see `division.ts`.
  */
-const environment = addMixedNumbers(
-  new Environment({
-    homogeneousAggregateLiterals: false,
-    enableOptionalTypes: true,
-    limits: { maxAstNodes: 1_000, maxDepth: 40, maxListElements: 200, maxMapEntries: 200, maxCallArguments: 16 },
-  })
-    .registerVariable("input", "dyn")
-    .registerVariable("steps", "map")
-    .registerVariable("previous", "dyn")
-    .registerVariable("run", "map"),
-);
-closeObjects(environment);
+function makeEnvironment(names: Readonly<Record<string, string>>): Environment {
+  const made = addMixedNumbers(
+    new Environment({
+      homogeneousAggregateLiterals: false,
+      enableOptionalTypes: true,
+      limits: { maxAstNodes: 1_000, maxDepth: 40, maxListElements: 200, maxMapEntries: 200, maxCallArguments: 16 },
+    }),
+  );
+  for (const [name, type] of Object.entries(names)) made.registerVariable(name, type);
+  closeObjects(made);
+  return made;
+}
+
+const ofSteps = makeEnvironment(stepNames);
+const ofRules = makeEnvironment(Object.fromEntries(ruleNames.map((name) => [name, "dyn"])));
 
 type ObjectTypes = Map<unknown, { fields?: Record<string, unknown> }>;
 
@@ -88,8 +96,13 @@ function divided(a: number, b: number): number {
   return a / b;
 }
 
-/** @throws ExpressionProblem when the text is no expression, or one that can have no value. */
-export function parseExpression(text: string): Expression {
+/** An expression of a step. @throws ExpressionProblem when the text is no expression, or one that can have no value. */
+export const parseExpression = (text: string): Expression => parseIn(ofSteps, text);
+
+/** A rule. @throws ExpressionProblem likewise. */
+export const parseRule = (text: string): Expression => parseIn(ofRules, text);
+
+function parseIn(environment: Environment, text: string): Expression {
   if (text.length > MAX_LENGTH) {
     throw new ExpressionProblem(`It has ${text.length} characters; ${MAX_LENGTH} is the most.`, 0);
   }

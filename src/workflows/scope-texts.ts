@@ -14,12 +14,17 @@ export type ScopeTexts = {
   run: JsonValue;
   previous: JsonValue;
   steps: ReadonlyMap<string, StepText>;
+  /** What a rule sees besides, by its name. */
+  values?: Readonly<Record<string, JsonValue>>;
 };
 
 /** Longest values that one step may read, in characters of JSON. */
 const MAX_SCOPE = 16_000_000;
 
 const nothing: JsonValue = { text: "null" };
+
+/** The scope of what is no part of a run. */
+export const noScope: ScopeTexts = { input: nothing, run: nothing, previous: nothing, steps: new Map() };
 
 export const toJsonValue = (text: string | undefined): JsonValue => (text === undefined ? nothing : { text });
 
@@ -38,7 +43,7 @@ export function selectScope(scope: ScopeTexts, expressions: readonly ExpressionC
 
 /** The same, however long it is. */
 export function findRead(
-  { input, run, previous, steps }: ScopeTexts,
+  { input, run, previous, steps, values: named = {} }: ScopeTexts,
   expressions: readonly ExpressionCost[],
 ): Selected {
   const isRead = (root: string) => expressions.some(({ roots }) => roots.has(root));
@@ -48,20 +53,23 @@ export function findRead(
     run: isRead("run") ? run : nothing,
     previous: isRead("previous") ? previous : nothing,
     steps: new Map([...steps].filter(([id]) => ids.has(id))),
+    values: Object.fromEntries(Object.entries(named).filter(([name]) => isRead(name))),
   };
   const outputs = [...selected.steps.values()].map(({ output }) => output);
-  const values = [selected.input, selected.run, selected.previous, ...outputs];
+  const rest = Object.values(selected.values);
+  const values = [selected.input, selected.run, selected.previous, ...outputs, ...rest];
   return { selected, characters: values.reduce((sum, { text }) => sum + text.length, 0) };
 }
 
 /** The scope as CEL has it; of the same values only once. */
-export function toScope({ input, run, previous, steps }: ScopeTexts): Scope {
+export function toScope({ input, run, previous, steps, values = {} }: ScopeTexts): Scope {
   const celOfStep = ({ output, ...about }: StepText) => new Map(Object.entries({ output: celOf(output), ...about }));
   return {
     input: celOf(input),
     run: celOf(run),
     previous: celOf(previous),
     steps: new Map([...steps].map(([id, step]) => [id, celOfStep(step)])),
+    ...Object.fromEntries(Object.entries(values).map(([name, value]) => [name, celOf(value)])),
   };
 }
 

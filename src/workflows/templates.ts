@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Room } from "./cel-values.ts";
-import { type Expression, ExpressionProblem, parseExpression, type Scope } from "./expressions.ts";
+import { type Expression, ExpressionProblem, parseExpression, parseRule, type Scope } from "./expressions.ts";
 import { joinUrl } from "./url-places.ts";
 
 /** Expressions in one text. */
@@ -99,5 +99,5 @@ export function makeParsedTexts() {
     };
     return Object.assign(parseOnce, { known: (text: string) => kept.get(text) });
   };
-  return { template: keepParsed(parseTemplate), expression: keepParsed(parseExpression) };
+  return { template: keepParsed(parseTemplate), condition: keepParsed(parseExpression), rule: keepParsed(parseRule) };
 }

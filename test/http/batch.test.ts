@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { unavailable } from "../../src/lib/errors.ts";
 import { newId } from "../../src/lib/ids.ts";
 import {
+  batchLogprob,
   batchThinking,
   batchUsage,
   type FakeBatches,
@@ -62,6 +63,46 @@ describe("chats that may wait for a batch", () => {
     expect([job.at("status"), job.at("error.code")]).to.deep.equal(["failed", "response_format_mismatch"]);
     const spent = (await client.get("/usage")).at("total.costUsd");
     expect(spent).to.be.greaterThan(0);
+  });
+
+  it("say how likely the tokens were, where that is asked for", async () => {
+    const job = await endOf(await ask("gpt-4.1-mini", "When?", { body: { logprobs: true, top_logprobs: 1 } }));
+    expect(job.at("result.choices[0].logprobs.content")).to.deep.equal([batchLogprob]);
+  });
+
+  const ends: Record<keyof typeof models, [word: string, finishReason: string, kept?: string][]> = {
+    openai: [
+      ["model_length", "length"],
+      ["MAX_TOKENS", "length"],
+      ["Safety", "content_filter"],
+      ["odd_word", "length", "odd_word"],
+    ],
+    anthropic: [
+      ["max_tokens", "length"],
+      ["model_context_window_exceeded", "length"],
+      ["refusal", "content_filter"],
+      ["odd_word", "length", "odd_word"],
+    ],
+  };
+  for (const [provider, words] of Object.entries(ends)) {
+    it(`say how they ended, in whatever word of ${provider}'s`, async () => {
+      const model = models[provider as keyof typeof models];
+      const asked = await Promise.all(words.map(([word]) => ask(model, `END:${word}`)));
+      for (const [place, accepted] of asked.entries()) {
+        const job = await endOf(accepted);
+        const [word, finishReason, kept] = words[place] ?? [];
+        expect(
+          [job.at("status"), job.at("result.choices[0].finish_reason"), job.at("result.providerFinishReason")],
+          word,
+        ).to.deep.equal(["completed", finishReason, kept]);
+      }
+    });
+  }
+
+  it("fail where the provider says that it failed", async () => {
+    const job = await endOf(await ask(models.openai, "END:error"));
+    expect([job.at("status"), job.at("error.code")]).to.deep.equal(["failed", "provider_failed"]);
+    expect(JSON.stringify(job.at("error"))).to.include("Re: END:error");
   });
 
   for (const [provider, model] of Object.entries(models)) {

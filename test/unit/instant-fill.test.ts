@@ -17,7 +17,7 @@ const prompt = (value: unknown): StepField => ({ at: "prompt", value, kind: "tex
 describe("steps whose expressions need no watch", () => {
   const parsed = makeParsedTexts();
   const parse = ({ value, kind }: StepField) => {
-    if (typeof value === "string") kind === "condition" ? parsed.expression(value) : parsed.template(value);
+    if (typeof value === "string") kind === "condition" ? parsed.condition(value) : parsed.template(value);
   };
   const some = { name: "Ana", list: [1, 2, 3] };
 

@@ -201,6 +201,8 @@ describe("an approval and its run, turn by turn", function () {
       /** The state of the run's job; gone: there is none. */
       job?: JobState | "gone";
       end?: WorkflowRunEnd["status"];
+      /** The lease under which a sweep has seen the run's job; it is held under `held` now. */
+      seen?: string;
       /** Paths of steps that are recorded. */
       steps?: string[];
       isSettled: boolean;
@@ -215,7 +217,13 @@ describe("an approval and its run, turn by turn", function () {
         steps: ["1"],
         isSettled: false,
       },
-      "is what a worker has gone on from": { status: "approved", job: "running", steps: ["1", "0"], isSettled: true },
+      "is left to the worker that a sweep has seen": {
+        status: "approved",
+        job: "running",
+        seen: "held",
+        isSettled: false,
+      },
+      "was read by a worker since": { status: "approved", job: "running", seen: "earlier", isSettled: true },
       "has resumed it": { status: "approved", job: "queued", isSettled: true },
       "comes after its job's end": { status: "approved", job: "failed", isSettled: true },
       "comes after its job is forgotten": { status: "approved", job: "gone", isSettled: true },
@@ -237,14 +245,18 @@ describe("an approval and its run, turn by turn", function () {
       "leaves it as it has failed": { status: "rejected", end: "failed", job: "running", isSettled: true },
       "is withdrawn with it": { status: "cancelled", end: "cancelled", job: "cancelled", isSettled: true },
     };
-    for (const [name, { status, job = "awaiting", end, steps = [], isSettled, run = end, after }] of Object.entries(
-      cases,
-    )) {
+    for (const [
+      name,
+      { status, job = "awaiting", seen, end, steps = [], isSettled, run = end, after },
+    ] of Object.entries(cases)) {
       it(`${name} (${status})`, async () => {
         const { jobs, workflowRuns } = harness.test.platform.store;
         const { approvalId, jobId, runId } = await waiting();
-        await note(approvalId, status);
-        const change = job === "gone" ? { tenantId: newId("tenant"), status: "running" as const } : { status: job };
+        const decision = { status, decidedBy: "x", ...(seen === undefined ? {} : { seenLease: seen }) };
+        await harness.test.platform.store.approvals.decide(tenantId, approvalId, decision, longAgo);
+        const lease = { lease: { workerId: "w", token: "held", expiresAt: new Date(Date.now() + day) } };
+        const held = { status: job as JobState, ...(job === "running" ? lease : {}) };
+        const change = job === "gone" ? { tenantId: newId("tenant"), status: "running" as const } : held;
         await jobs.change({ jobId, from: ["awaiting"] }, { $set: change });
         for (const [seq, path] of steps.entries())
           await workflowRuns.addStep({

@@ -18,7 +18,9 @@ import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "
  */
 const SILENCE_MS = 5_000;
 
-/** Stands for the error of a reader that left, which is made only then: an error costs more than a token. */
+/**
+ * Stands for the error of a reader that left. The error itself is created only when needed, since that costs more than a token.
+ */
 const readerLeft = Symbol("reader left");
 
 export type StreamEnd = Omit<ChatOutcome, "text" | "reasoning"> & { type: "end" };
@@ -60,7 +62,7 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
     throw error;
   } finally {
     upstream.release(failure === undefined);
-    stream ??= await opening.catch(() => undefined); // one that did not open has settled its own record
+    stream ??= await opening.catch(() => undefined); // a stream that did not open has settled its own record
     await stream?.result.leave();
     if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
     stream?.result.permit.note(() => factsOf(response));
@@ -88,13 +90,13 @@ async function endStream(stream: OpenStream, response: StreamedResponse): Promis
   return { type: "end", toolCalls, ...defined({ parts, providerFinishReason }), ...settled };
 }
 
-/** What a stream has reported of itself. */
+/** The fields that a stream has reported about itself. */
 export function factsOf(response: StreamedResponse) {
   const { finishReason, providerFinishReason } = response.finish() ?? {};
   return { ...response.about(), usage: response.usage(), finishReason, providerFinishReason };
 }
 
-/** A signal that aborts with the caller's, and when the stream is released before it is complete. */
+/** A signal that aborts with the caller's signal, or if the stream is released before it is complete. */
 function makeUpstream(signal: AbortSignal): { signal: AbortSignal; release(isComplete: boolean): void } {
   const controller = new AbortController();
   const onAbort = () => controller.abort(signal.reason);

@@ -10,6 +10,7 @@ import { compositeRoutes } from "./routes/composite.ts";
 import { customProviderRoutes } from "./routes/custom-providers.ts";
 import { definitionVersionRoutes } from "./routes/definition-versions.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
+import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
@@ -58,6 +59,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...workflowRoutes,
   ...definitionVersionRoutes,
   ...scheduleRoutes,
+  ...eventRoutes,
   ...webhookRoutes,
   ...compositeRoutes,
   toolServer,

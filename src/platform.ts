@@ -78,13 +78,14 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
-    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames: makeToolNames({ store }) };
-    const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
+    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames: makeToolNames({ store }), logger };
+    const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator });
     const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
     const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
-    const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
+    const automation = makeAutomation({ ...runDeps, agents, workflows, composite, tenancy, evaluator, dataKeys });
+    const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses, automation);
     return {
       config,
       logger,
@@ -106,7 +107,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       composite,
       agents,
       workflows,
-      automation: makeAutomation({ ...runDeps, agents, workflows, composite, tenancy, logger }),
+      automation,
       /** Every kind of durable work. */
       works,
       webhooks,

@@ -10,7 +10,7 @@ import type { ScheduleRecord } from "../store/schedule-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
 import type { Tenancy } from "../tenancy/tenancy.ts";
 import { firingEnd, firingIdOf } from "./firings.ts";
-import { callerOf } from "./makers.ts";
+import { callerOf, isForGood } from "./makers.ts";
 import { type SchedulesDeps, toNext } from "./schedules.ts";
 import { readInput, readTarget } from "./targets.ts";
 import { countSlots, nextSlot } from "./times.ts";
@@ -187,7 +187,3 @@ async function start(deps: FireDeps, firing: FiringRecord, schedule: ScheduleRec
     if (isForGood(error)) await deps.store.schedules.disable(schedule, toErrorView(error).message);
   }
 }
-
-/** Whether no later firing can do better: what it starts is gone, or the key that made it. */
-const isForGood = (error: unknown) =>
-  error instanceof AppError && (error.code === "not_found" || error.code === "insufficient_scope");

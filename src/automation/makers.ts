@@ -28,3 +28,7 @@ export async function callerOf(
     "The key that made this was revoked or has expired; replace it by another key.",
   );
 }
+
+/** Whether no later firing can do better: what it starts is gone, or the key that made it. */
+export const isForGood = (error: unknown) =>
+  error instanceof AppError && (error.code === "not_found" || error.code === "insufficient_scope");

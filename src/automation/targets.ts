@@ -48,7 +48,7 @@ type Start = { caller: Caller; target: Target; input: unknown; jobId: string };
 export type Started = { documents?: number };
 
 type StarterDeps = {
-  agents: Pick<Agents, "accept" | "guard">;
+  agents: Pick<Agents, "accept" | "guard" | "get">;
   workflows: Pick<Workflows, "accept" | "get">;
   composite: Pick<Composite, "accept" | "guard">;
   rag: Pick<Rag, "accept" | "refreshCollection" | "requireCollections">;
@@ -70,25 +70,31 @@ export function makeStarter(deps: StarterDeps) {
     if (ingest) return rag.accept({ ...as, document: ingest });
     throw new TypeError("a target that nothing starts");
   };
+  const requireThere = async (caller: Caller, { agentId, workflowId, refresh }: Target): Promise<void> => {
+    const { tenantId } = caller;
+    if (agentId !== undefined) await named("target.agentId", agents.get(tenantId, agentId));
+    if (workflowId !== undefined) await named("target.workflowId", workflows.get(tenantId, workflowId));
+    const param = "target.refresh.collection";
+    if (refresh) await rag.requireCollections(caller, { wanted: refresh.collection, param });
+  };
   return {
     /**
      * Whether a target can be started with this input, as far as that is known before.
      * @throws AppError `invalid_request`, `not_found` with the field's `param`; `compliance_blocked`; `insufficient_scope`.
      */
-    async check(caller: Caller, target: Target, input: unknown, isInputKnown = true): Promise<void> {
-      const { agentId, workflowId, ingest, refresh } = target;
+    async check(caller: Caller, target: Target, input: unknown): Promise<void> {
+      const { agentId, ingest, refresh } = target;
+      await requireThere(caller, target);
       if (ingest || refresh) {
         if (input !== undefined) throw invalidRequest("input", "input: reading documents takes none.");
-        const param = "target.refresh.collection";
-        if (refresh) await rag.requireCollections(caller, { wanted: refresh.collection, param });
         return;
       }
-      if (workflowId !== undefined) await named("target.workflowId", workflows.get(caller.tenantId, workflowId));
-      if (!isInputKnown) return;
       if (agentId !== undefined)
         await named("target.agentId", agents.guard({ caller, agentId, body: toRunBody(input) }));
       if (target.composite) composite.guard(toCompositeBody(target.composite, input));
     },
+    /** Whether what a target names is there. @throws AppError `not_found` with the field's `param`; `insufficient_scope`. */
+    requireThere,
     /** Refuses an input that must not be kept. @throws AppError `compliance_blocked`. */
     screen(target: Target, input: unknown): void {
       const body = target.composite && compositeBodySchema.safeParse({ ...target.composite, input });

@@ -20,6 +20,8 @@ import { dataVersionOf, migrateData } from "./data-version.ts";
 import { definitionVersionCollection, makeDefinitionVersionStore } from "./definition-version-store.ts";
 import { documentCollection } from "./document-record.ts";
 import { makeDocumentStore } from "./document-store.ts";
+import { eventSourceCollection, makeEventSourceStore } from "./event-source-store.ts";
+import { eventCollection, makeEventStore } from "./event-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
 import { firingCollection, makeFiringStore } from "./firing-store.ts";
@@ -41,6 +43,7 @@ import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeToolNameStore, toolNameCollection } from "./tool-name-store.ts";
+import { makeTriggerStore, triggerCollection } from "./trigger-store.ts";
 import { makeUsageStore, usageCollection, usageDetailCollection } from "./usage-store.ts";
 import { makeUseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
@@ -70,6 +73,8 @@ const declarations = [
   completionsCollection,
   customProviderCollection,
   documentCollection,
+  eventCollection,
+  eventSourceCollection,
   executionCollection,
   firingCollection,
   idempotencyCollection,
@@ -89,6 +94,7 @@ const declarations = [
   searchToolCollection,
   tenantCollection,
   toolNameCollection,
+  triggerCollection,
   usageCollection,
   usageDetailCollection,
   useCollection,
@@ -161,6 +167,9 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       widgetKeys: makeWidgetKeyStore(db),
       schedules: makeScheduleStore(db),
       firings: makeFiringStore(db),
+      triggers: makeTriggerStore(db),
+      events: makeEventStore(db),
+      eventSources: makeEventSourceStore(db),
       searchTools: makeSearchToolStore(db),
       tenants: makeTenantStore(db),
       toolNames: makeToolNameStore(db),

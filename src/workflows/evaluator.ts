@@ -84,6 +84,11 @@ const valueFieldOf = ({ at, expression }: Omit<ValueRule, "values">): StepField 
   kind: "rule-value",
 });
 
+const toCheck = (rule: Omit<ValueRule, "values">): CheckDefinition => ({
+  kind: "check-definition",
+  steps: [{ id: rule.at, field: "rule", fields: [valueFieldOf(rule)] }],
+});
+
 const toValues = (values: RuleValues): ScopeTexts => ({
   ...noScope,
   values: Object.fromEntries(
@@ -170,11 +175,7 @@ export function makeEvaluator(shared: Memory) {
       return Object(await run(asker, work))[rule.at];
     },
     /** Checks an expression that may have any value. */
-    checkValue: async (asker: Asker, rule: Omit<ValueRule, "values">) =>
-      void (await run(asker, {
-        kind: "check-definition",
-        steps: [{ id: rule.at, field: "rule", fields: [valueFieldOf(rule)] }],
-      })),
+    checkValue: async (asker: Asker, rule: Omit<ValueRule, "values">) => void (await run(asker, toCheck(rule))),
     /** Checks rules, each by its field. */
     checkRules: async (asker: Asker, rules: readonly Omit<Rule, "values">[]) => {
       const steps = rules.map(({ field, rule }) => ({ id: field, field, fields: fieldsOf(rule) }));

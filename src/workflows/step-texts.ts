@@ -5,7 +5,11 @@ import { ExpressionProblem } from "./expressions.ts";
  * A field of a step that may hold expressions: a text, a URL, a value with texts in it, or an expression that is true or false; a
  * `rule` is such an expression outside of a step.
  */
-export type StepField = { at: string; value: unknown; kind: "text" | "url" | "value" | "condition" | "rule" | "rule-value" };
+export type StepField = {
+  at: string;
+  value: unknown;
+  kind: "text" | "url" | "value" | "condition" | "rule" | "rule-value";
+};
 /** A text of a step, by the place that it has in it, as `body.items[0].name`. */
 export type StepText = { at: string; text: string; parsedAs: "template" | "condition" | "rule" };
 

@@ -113,7 +113,7 @@ describe("a schedule", () => {
       [{ target: { workflowId, refresh: { collection: "default" } } }, "target"],
       [{ target: { workflowId: "wf_01M80BTCKBSKNHEZVJ0V2BDPKV" } }, "target.workflowId", 404],
       [{ target: { agentId: "agt_01M80BTCKBSKNHEZVJ0V2BDPKV" }, input: "Hi" }, "target.agentId", 404],
-      [{ target: { agentId: "agt_01M80BTCKBSKNHEZVJ0V2BDPKV" }, input: 5 }, "input"],
+      [{ target: { composite: { pattern: "debate", profile: "coding" } }, input: 5 }, "input"],
       [{ target: { refresh: { collection: "nothing" } }, input: undefined }, "target.refresh.collection", 404],
       [{ target: { refresh: { collection: "default" } } }, "input"],
       [{ target: { composite: { pattern: "debate", profile: "coding" } }, input: undefined }, "input"],

@@ -1,5 +1,6 @@
 import { type Agents, makeAgents } from "./agents/agents.ts";
 import { makeCredentials } from "./agents/credentials.ts";
+import { makeAutomation } from "./automation/automation.ts";
 import { type Batches, openBatches } from "./batches/open-batches.ts";
 import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config/config.ts";
@@ -68,7 +69,6 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => evaluator.close());
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
-    const toolNames = makeToolNames({ store });
     const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables });
     const models = { ...base, ...tenants, config: config.gateway, metrics: metrics.calls };
     const { gateway, batches } = await openModels(models, disposables);
@@ -78,13 +78,14 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
-    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames };
-    const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
+    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames: makeToolNames({ store }), logger };
+    const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator });
     const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
     const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
-    const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
+    const automation = makeAutomation({ ...runDeps, agents, workflows, composite, tenancy, evaluator, dataKeys });
+    const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses, automation);
     return {
       config,
       logger,
@@ -102,10 +103,11 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       customProviders: tenants.customProviders,
       ...answers,
       rag,
-      searchTools: makeSearchTools({ store, toolNames }),
+      searchTools: makeSearchTools(runDeps),
       composite,
       agents,
       workflows,
+      automation,
       /** Every kind of durable work. */
       works,
       webhooks,

@@ -107,6 +107,17 @@ export const batchQueue: QueueDefinition = {
   timeoutMs: 30 * 60_000,
 };
 
+/** Hand one event to what waits for it, and start what it triggers. */
+export const eventsQueue: QueueDefinition = {
+  name: "events",
+  kind: "event",
+  payload: z.strictObject({ ...ids, eventId: idSchema("event") }),
+  concurrency: 16,
+  attempts: 5,
+  backoffMs: 1_000,
+  timeoutMs: 15 * 60_000,
+};
+
 /** Every queue of the product. Some work (src/jobs/work.ts) must run the jobs of each. */
 export const queues = {
   ingestion: ingestionQueue,
@@ -116,6 +127,7 @@ export const queues = {
   compositeRuns: compositeQueue,
   responses: responsesQueue,
   batchCompletions: batchQueue,
+  events: eventsQueue,
 } as const;
 
 /** The kinds of work that a client sees in `GET /jobs/:id`. */

@@ -32,6 +32,13 @@ export const idPrefixes = {
   vectorStore: "vs",
   vectorStoreBatch: "vsfb",
   source: "src",
+  schedule: "sch",
+  firing: "fir",
+  trigger: "trg",
+  event: "evt",
+  eventSource: "evs",
+  webhook: "whk",
+  delivery: "dlv",
 } as const;
 export type IdKind = keyof typeof idPrefixes;
 

@@ -18,7 +18,7 @@ import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
 import type { QueryInput, QueryOutcome } from "./query-schemas.ts";
 import { acceptReindex, makeReindexWork, type ReindexInput } from "./reindex.ts";
-import { sweepRefreshes } from "./scheduled-refresh.ts";
+import { refreshCollection, sweepRefreshes } from "./scheduled-refresh.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 import type { RagSettingsBody } from "./settings-schemas.ts";
 
@@ -84,6 +84,11 @@ export function makeRag(
     ): Promise<QueryOutcome> {
       const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
       return query({ tenantId, keyId, collections, ...about }, input);
+    },
+    /** See `refreshCollection`. @throws AppError `not_found`, `insufficient_scope`. */
+    async refreshCollection(caller: Pick<Caller, "tenantId" | "collections">, name: string): Promise<number> {
+      await requireCollections(deps, caller, { wanted: name });
+      return refreshCollection(deps, caller.tenantId, name);
     },
     /** Refreshes documents whose time has come. Run it on a schedule. */
     sweepRefreshes: () => sweepRefreshes({ ...deps, work }),

@@ -157,7 +157,7 @@ export function makeDocumentStore(db: Db) {
      */
     async reassign(known: DocumentRecord, { sourceId, ...given }: Reassignment) {
       const { tenantId, _id: documentId, jobId } = known;
-      const filter = { tenantId, documentId, ...(given.source ? { jobId } : {}) };
+      const filter = { tenantId, documentId, ...(given.source || given.refreshJobId ? { jobId } : {}) };
       const waiting = { status: { $in: documentStatesBefore("queued").concat("queued") } };
       const formerSources = given.source ? ownSources(known) : [];
       const set = {

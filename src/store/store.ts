@@ -20,8 +20,11 @@ import { dataVersionOf, migrateData } from "./data-version.ts";
 import { definitionVersionCollection, makeDefinitionVersionStore } from "./definition-version-store.ts";
 import { documentCollection } from "./document-record.ts";
 import { makeDocumentStore } from "./document-store.ts";
+import { eventSourceCollection, makeEventSourceStore } from "./event-source-store.ts";
+import { eventCollection, makeEventStore } from "./event-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
+import { firingCollection, makeFiringStore } from "./firing-store.ts";
 import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
 import { jobCollection, makeJobStore } from "./job-store.ts";
 import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
@@ -33,12 +36,14 @@ import { makeReindexStore, reindexCollection } from "./reindex-store.ts";
 import { makeResponseEventStore, responseEventCollection } from "./response-event-store.ts";
 import { makeResponseStore, responseCollection } from "./response-store.ts";
 import { makeRetentionStore } from "./retention-store.ts";
+import { makeScheduleStore, scheduleCollection } from "./schedule-store.ts";
 import { makeSearchToolStore, searchToolCollection } from "./search-tool-store.ts";
 import { makeSessionStore, sessionCollection } from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeToolNameStore, toolNameCollection } from "./tool-name-store.ts";
+import { makeTriggerStore, triggerCollection } from "./trigger-store.ts";
 import { makeUsageStore, usageCollection, usageDetailCollection } from "./usage-store.ts";
 import { makeUseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
@@ -68,7 +73,10 @@ const declarations = [
   completionsCollection,
   customProviderCollection,
   documentCollection,
+  eventCollection,
+  eventSourceCollection,
   executionCollection,
+  firingCollection,
   idempotencyCollection,
   jobCollection,
   operatorSessionCollection,
@@ -77,6 +85,7 @@ const declarations = [
   definitionVersionCollection,
   providerKeyCollection,
   reindexCollection,
+  scheduleCollection,
   conversationCollection,
   responseCollection,
   responseEventCollection,
@@ -85,6 +94,7 @@ const declarations = [
   searchToolCollection,
   tenantCollection,
   toolNameCollection,
+  triggerCollection,
   usageCollection,
   usageDetailCollection,
   useCollection,
@@ -155,6 +165,11 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       providerKeys: makeProviderKeyStore(db),
       customProviders: makeCustomProviderStore(db),
       widgetKeys: makeWidgetKeyStore(db),
+      schedules: makeScheduleStore(db),
+      firings: makeFiringStore(db),
+      triggers: makeTriggerStore(db),
+      events: makeEventStore(db),
+      eventSources: makeEventSourceStore(db),
       searchTools: makeSearchToolStore(db),
       tenants: makeTenantStore(db),
       toolNames: makeToolNameStore(db),

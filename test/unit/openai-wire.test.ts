@@ -252,7 +252,7 @@ describe("OpenAI wire format", () => {
       })(),
     );
     expect(error.code).to.equal("provider_failed");
-    expect(characters).to.be.within(2 << 20, 4 << 20);
+    expect(characters).to.be.within(1 << 20, 2 << 20);
   });
 
   it("aborts the upstream request when the reader leaves the loop", async () => {

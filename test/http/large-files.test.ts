@@ -6,6 +6,7 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const FILE_BYTES = 16 << 20;
 const READERS = 6;
+const MANY_READERS = 80;
 
 describe("the content of a large file", function () {
   this.timeout(60_000);
@@ -63,6 +64,18 @@ describe("the content of a large file", function () {
       expect((await readers[0]?.read())?.equals(content)).to.equal(true);
     } finally {
       sources.open = open;
+      for (const { close } of readers) close();
+    }
+  });
+
+  it("takes a megabyte at most of memory for each of many readers that take none", async () => {
+    const before = process.memoryUsage().arrayBuffers;
+    const readers = await Promise.all(Array.from({ length: MANY_READERS }, () => read(`${url}/content`)));
+    try {
+      await makeClient({ url: platform.url, key: platform.keys.stranger }).get("/jobs");
+      expect(readers.every(({ status }) => status === 200)).to.equal(true);
+      expect(process.memoryUsage().arrayBuffers - before).to.be.below(MANY_READERS << 20);
+    } finally {
       for (const { close } of readers) close();
     }
   });

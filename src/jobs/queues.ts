@@ -11,8 +11,6 @@ export type QueueDefinition = {
   payload: z.ZodType;
   /** Jobs that one worker process runs at once, before `WORKER_CONCURRENCY`. */
   concurrency: number;
-  /** Whether its jobs compute. If so, fewer run at once while the processor is busy. */
-  isComputing?: boolean;
   /** Attempts that may fail, the first included; only retryable errors are attempted again. */
   attempts: number;
   /** Wait before the second attempt, in ms; doubles at each further one, with jitter. */
@@ -30,7 +28,6 @@ export const ingestionQueue: QueueDefinition = {
   kind: "ingestion",
   payload: z.strictObject({ ...ids, documentId: idSchema("document") }),
   concurrency: 4,
-  isComputing: true,
   attempts: 3,
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,

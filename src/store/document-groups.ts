@@ -80,6 +80,13 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
     hasAny: async (tenantId: string, name: string) =>
       (await documents.findOne({ ...ofTenant(tenantId), ...inCollections([name]) }, { projection: { _id: 1 } })) !==
       null,
+    ...makeDueDocuments(documents),
+  };
+}
+
+/** Documents whose time has come: to be read again, or to go. */
+function makeDueDocuments(documents: Collection<DocumentRecord>) {
+  return {
     /** Documents of all tenants whose URL is to be read again, the longest due first. */
     dueForRefresh: ({ before, limit }: { before: Date; limit: number }): Promise<DocumentRecord[]> =>
       findFirst(documents, { refreshAt: { $lte: before }, status: alive }, { by: "refreshAt", limit }),

@@ -10,7 +10,7 @@ import { batchCollection, batchItemCollection, makeBatchStore } from "./batch-st
 import { budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { callbackCollection, makeCallbackStore } from "./callback-store.ts";
 import { chunkCollection, makeChunkStore } from "./chunk-store.ts";
-import type { IndexDeclaration } from "./collection.ts";
+import type { IndexDeclaration, StoreCapabilities } from "./collection.ts";
 import { collectionCollection, makeCollectionStore } from "./collection-store.ts";
 import { completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectForOpening, connectStore } from "./connect.ts";
@@ -45,7 +45,7 @@ import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeToolNameStore, toolNameCollection } from "./tool-name-store.ts";
 import { makeTriggerStore, triggerCollection } from "./trigger-store.ts";
 import { makeUsageStore, usageCollection, usageDetailCollection } from "./usage-store.ts";
-import { makeUseStore, useCollection } from "./use-store.ts";
+import { makeUseStore, type UseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
 import { makeVectorStoreBatchStore, vectorStoreBatchCollection } from "./vector-store-batch-store.ts";
 import { makeWaitStore, waitCollection } from "./wait-store.ts";
@@ -139,50 +139,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
     const use = makeUseStore(db);
     return {
       capabilities,
-      jobs: makeJobStore(db),
-      documents: makeDocumentStore(db),
-      collections: makeCollectionStore(db),
-      agents: makeAgentStore(db),
-      agentRuns: makeAgentRunStore(db),
-      audit: makeAuditStore(db),
-      definitionVersions: makeDefinitionVersionStore(db),
-      workflows: makeWorkflowStore(db),
-      workflowRuns: makeWorkflowRunStore(db),
-      approvals: makeApprovalStore(db),
-      waits: makeWaitStore(db),
-      webhookSecrets: makeWebhookSecretStore(db),
-      callbacks: makeCallbackStore(db),
-      executions: makeExecutionStore(db),
-      chunks: makeChunkStore(db, capabilities),
-      sources: makeSourceStore(db),
-      reindexes: makeReindexStore(db),
-      responses: makeResponseStore(db, use),
-      conversations: makeConversationStore(db, use),
-      responseEvents: makeResponseEventStore(db),
-      apiKeys: makeApiKeyStore(db),
-      sessions: makeSessionStore(db),
-      operatorSessions: makeOperatorSessionStore(db),
-      providerKeys: makeProviderKeyStore(db),
-      customProviders: makeCustomProviderStore(db),
-      widgetKeys: makeWidgetKeyStore(db),
-      schedules: makeScheduleStore(db),
-      firings: makeFiringStore(db),
-      triggers: makeTriggerStore(db),
-      events: makeEventStore(db),
-      eventSources: makeEventSourceStore(db),
-      searchTools: makeSearchToolStore(db),
-      tenants: makeTenantStore(db),
-      toolNames: makeToolNameStore(db),
-      organizations: makeOrganizationStore(db),
-      idempotency: makeIdempotencyStore(db),
-      completions: makeCompletionStore(db, use),
-      retention: makeRetentionStore(db),
-      usage: makeUsageStore(db),
-      use,
-      budgets: makeBudgetStore(db),
-      batches: makeBatchStore(db),
-      files: makeFileStore(db),
-      vectorStoreBatches: makeVectorStoreBatchStore(db),
+      ...makeStores(db, capabilities, use),
       ping,
       /** The version of the stored data. */
       dataVersion: () => dataVersionOf(db),
@@ -202,6 +159,56 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
     await Promise.all([opening.close(), close()]);
     throw error;
   }
+}
+
+/** The stores of each kind of record. */
+function makeStores(db: Db, capabilities: StoreCapabilities, use: UseStore) {
+  return {
+    jobs: makeJobStore(db),
+    documents: makeDocumentStore(db),
+    collections: makeCollectionStore(db),
+    agents: makeAgentStore(db),
+    agentRuns: makeAgentRunStore(db),
+    audit: makeAuditStore(db),
+    definitionVersions: makeDefinitionVersionStore(db),
+    workflows: makeWorkflowStore(db),
+    workflowRuns: makeWorkflowRunStore(db),
+    approvals: makeApprovalStore(db),
+    waits: makeWaitStore(db),
+    schedules: makeScheduleStore(db),
+    firings: makeFiringStore(db),
+    triggers: makeTriggerStore(db),
+    events: makeEventStore(db),
+    eventSources: makeEventSourceStore(db),
+    webhookSecrets: makeWebhookSecretStore(db),
+    callbacks: makeCallbackStore(db),
+    executions: makeExecutionStore(db),
+    chunks: makeChunkStore(db, capabilities),
+    sources: makeSourceStore(db),
+    reindexes: makeReindexStore(db),
+    responses: makeResponseStore(db, use),
+    conversations: makeConversationStore(db, use),
+    responseEvents: makeResponseEventStore(db),
+    apiKeys: makeApiKeyStore(db),
+    sessions: makeSessionStore(db),
+    operatorSessions: makeOperatorSessionStore(db),
+    providerKeys: makeProviderKeyStore(db),
+    customProviders: makeCustomProviderStore(db),
+    widgetKeys: makeWidgetKeyStore(db),
+    searchTools: makeSearchToolStore(db),
+    tenants: makeTenantStore(db),
+    toolNames: makeToolNameStore(db),
+    organizations: makeOrganizationStore(db),
+    idempotency: makeIdempotencyStore(db),
+    completions: makeCompletionStore(db, use),
+    retention: makeRetentionStore(db),
+    usage: makeUsageStore(db),
+    use,
+    budgets: makeBudgetStore(db),
+    batches: makeBatchStore(db),
+    files: makeFileStore(db),
+    vectorStoreBatches: makeVectorStoreBatchStore(db),
+  };
 }
 
 /** Logs once that a step takes long. */

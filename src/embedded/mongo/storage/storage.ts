@@ -1,8 +1,9 @@
 import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { lockFile } from "../../../lib/lock-file.ts";
-import { decodeDocument, decodeFields } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
+import { decodeDocument } from "../bson/codec.ts";
+import { decodeFields } from "../bson/stored-fields.ts";
 import { watchDisk } from "./disk-space.ts";
 
 /** The open SQLite file, and the transaction that the commands of one turn of the event loop share. */

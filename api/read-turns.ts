@@ -6,9 +6,8 @@ import { type HandlerInput, isStreamed, type Reply } from "./route.ts";
 
 /** Large reads of one tenant at once, also where nobody else works: whoever comes next waits for these alone. */
 const READS_AT_ONCE = 4;
-/** Reads of one tenant on one route at once whose size is not known yet, and the same while other tenants work. */
-const UNKNOWN_AT_ONCE = 4;
-const UNKNOWN_SHARED = 2;
+/** Reads of one tenant on one route at once whose size is not known yet, while other tenants work. */
+const UNKNOWN_AT_ONCE = 2;
 
 /** Routes of tenants whose last answer was large, so many of them, and for how long that counts, in ms. */
 const REMEMBERED = { max: 10_000, ttl: 60_000 };
@@ -38,11 +37,11 @@ export function makeReadTurns() {
         return reply;
       };
       if (large.has(name)) return input.inTurn(read);
-      const leave = await unknown.enter(name, input.signal, pace.hasOthers(tenant) ? UNKNOWN_SHARED : undefined);
+      const leave = pace.hasOthers(tenant) ? await unknown.enter(name, input.signal) : undefined;
       try {
         return await (large.has(name) ? input.inTurn(read) : read());
       } finally {
-        leave();
+        leave?.();
       }
     },
     /** Notes that the tenant works here. */

@@ -6,6 +6,7 @@ import { type Description, type Publication, type Reassignment, refreshFields } 
 import { makeDocumentGroups } from "./document-groups.ts";
 import { type DocumentHeader, headerFields, type MoreOfHeader } from "./document-header.ts";
 import { type DocumentMetadata, type DocumentRecord, documentCollection, ownSources } from "./document-record.ts";
+import { makeDocumentSample } from "./document-sample.ts";
 import { makeSpaceQueries } from "./document-spaces.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
@@ -126,6 +127,7 @@ export function makeDocumentStore(db: Db) {
     /** How many documents a tenant has; counts no further than `limit`. */
     countAll: makeRecords(documents).count,
     ...makeSpaceQueries(documents),
+    ...makeDocumentSample(documents),
     /**
      * Ids of documents of these collections that have a tag of each group, at most `limit`. `isCut`: the scan ended before it
      * had looked at all of them.

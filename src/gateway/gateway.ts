@@ -12,7 +12,7 @@ import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import { type CataloguedModel, findModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
 import { type Answerer, makeAnswerer } from "./chat/answer.ts";
 import { makeForwardedChats } from "./chat/forward.ts";
-import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
+import { checkFallbacks, findWriter, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
 import type { SchemaChecks } from "./chat/response-format.ts";
@@ -113,6 +113,8 @@ export async function openGateway(input: GatewayInput) {
     openBreakers: breakers.countOpen,
     /** See `reportUsage`. */
     usage: (tenantId: string, query: UsageQuery) => reportUsage(store.usage, tenantId, query),
+    /** See `findWriter`. @throws AppError `unknown_model`, `provider_not_configured`. */
+    findWriter: (tenantId: string, name?: string) => findWriter(deps, tenantId, name),
     /** What a tenant has left of its budget this month; null without a budget. */
     budget: budgets.view,
     /**

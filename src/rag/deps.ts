@@ -21,6 +21,7 @@ export type RagDeps = {
     | "stream"
     | "rerank"
     | "findJudge"
+    | "findWriter"
     | "defaultEmbeddingModel"
     | "checkEmbeddingModel"
     | "isSemantic"

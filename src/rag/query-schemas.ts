@@ -48,6 +48,38 @@ export const rerankReportSchema = z.object({
 });
 export type RerankReport = z.output<typeof rerankReportSchema>;
 
+/** What is taken of a conversation, in messages and in characters of one. */
+const MAX_HISTORY = 40;
+const MAX_MESSAGE = 16_000;
+/** The conversation that a question goes on with. */
+export const historySchema = z
+  .array(z.strictObject({ role: z.enum(["user", "assistant"]), content: z.string().max(MAX_MESSAGE) }))
+  .max(MAX_HISTORY)
+  .describe("What was said before, the oldest first; the end of it is read");
+export type History = z.output<typeof historySchema>;
+
+/** Whether, and by which model, a query is rewritten. */
+export const rewriteSchema = z
+  .union([
+    z.literal(true),
+    z.strictObject({ model: z.string().min(1).max(200).optional(), history: historySchema.optional() }),
+  ])
+  .describe(
+    "Has a chat model write one to three searches in the words and languages of the documents; what they find weighs three times " +
+      "as much as what the query itself finds. `true`: by the platform's default chat model. Without an answer within 3 s the query is " +
+      "searched as it is",
+  );
+
+export const rewriteReportSchema = z.object({
+  rewritten: z.boolean().describe("False: the query was searched as it is, and `reason` says why"),
+  queries: z.array(z.string()).describe("What was searched beside the query"),
+  model: z.string().optional(),
+  ms: z.int().min(0),
+  usd: z.number().min(0),
+  reason: z.string().optional(),
+});
+export type RewriteReport = z.output<typeof rewriteReportSchema>;
+
 /** Whether a filter has the form of OpenAI's vector stores, which means something else here. */
 const isAttributeFilter = (value: unknown) => attributeFilterSchema.safeParse(value).success;
 
@@ -72,6 +104,7 @@ export const queryBodySchema = z.object({
   minCoverage: limiting(minCoverageSchema.optional(), { also: ["coverageThreshold"] }),
   mode: z.enum(queryModes).default("hybrid"),
   expand: expandSchema.optional(),
+  rewrite: rewriteSchema.optional(),
   rerank: rerankSchema.optional(),
 });
 /** A query; `attributes` is a filter in the form of OpenAI's vector stores. */
@@ -108,6 +141,7 @@ export type QueryResult = z.output<typeof queryResultSchema>;
 export const queryOutcomeSchema = z.object({
   results: z.array(queryResultSchema),
   coverage: coverageSchema.describe("The share that the best three passages hold together: low if no document answers"),
+  rewrite: rewriteReportSchema.optional().describe("What became of `rewrite`, if it was asked for"),
   rerank: rerankReportSchema.optional().describe("What became of `rerank`, if it was asked for"),
   warnings: z
     .array(z.string())

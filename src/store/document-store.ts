@@ -5,6 +5,7 @@ import { makeDocumentChanges } from "./document-changes.ts";
 import { makeDocumentGroups } from "./document-groups.ts";
 import { type DocumentHeader, headerFields, type MoreOfHeader } from "./document-header.ts";
 import { type DocumentMetadata, type DocumentRecord, documentCollection } from "./document-record.ts";
+import { makeDocumentSample } from "./document-sample.ts";
 import { makeSpaceQueries } from "./document-spaces.ts";
 import { type DocumentState, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
@@ -93,6 +94,7 @@ export function makeDocumentStore(db: Db) {
     /** How many documents a tenant has; counts no further than `limit`. */
     countAll: makeRecords(documents).count,
     ...makeSpaceQueries(documents),
+    ...makeDocumentSample(documents),
     ...makeDocumentChanges(documents),
     ...makeTagSearch(documents),
     /** Documents of all tenants that are being processed or deleted and have not changed since `before`, oldest first. */

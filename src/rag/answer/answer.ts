@@ -64,14 +64,21 @@ const streamCut = () => new AppError("provider_failed", "The stream ended before
 
 async function prepare(deps: AnswerDeps, caller: AnswerCaller, input: AnswerInput): Promise<Prepared> {
   const { query, history = [], collection, documentIds, filter, topK, rerank, minCoverage, model } = input;
-  const where = defined({ collection, documentIds, filter, rerank });
+  const wish = input.rewrite === true ? {} : input.rewrite;
+  const rewrite = wish && { model, history, ...wish };
+  const where = defined({ collection, documentIds, filter, rewrite, rerank });
   const outcome = await deps.query(caller, { query, topK, mode: "hybrid", ...where });
   const isCovered = outcome.results.length > 0 && outcome.coverage >= minCoverage;
   const passages = isCovered ? boundPassages(await withUrls(deps, caller.tenantId, outcome.results)) : [];
   const request = toAnswerRequest({ query, history, passages, model });
   // A model that is not there is refused also where it would not be asked.
   const chat = await deps.gateway.plan(caller, request);
-  return { outcome, passages, searched: [query], chat: isCovered ? chat : undefined };
+  return {
+    outcome,
+    passages,
+    searched: [query, ...(outcome.rewrite?.queries ?? [])],
+    chat: isCovered ? chat : undefined,
+  };
 }
 
 /** The passages with the URLs of their documents. */
@@ -88,8 +95,9 @@ async function* converse(
   { outcome, passages, searched, chat }: Prepared,
   ask: (chat: Planned) => AsyncIterable<StreamEvent[]>,
 ): AsyncGenerator<AnswerEvent[]> {
-  const about = { coverage: outcome.coverage, ...defined({ rerank: outcome.rerank, warnings: outcome.warnings }) };
-  const searchUsd = outcome.rerank?.usd ?? 0;
+  const { coverage, rewrite, rerank, warnings } = outcome;
+  const about = { coverage, ...defined({ rewrite, rerank, warnings }) };
+  const searchUsd = (rewrite?.usd ?? 0) + (rerank?.usd ?? 0);
   const toEnd = (text: string, end: Omit<Answer, "answer" | "coverage" | "found">): AnswerEvent[] => [
     { citations: end.citations, done: false },
     { answer: text, found: end.citations.length > 0, ...about, ...end, done: true },

@@ -2,24 +2,20 @@ import { z } from "zod";
 import { finishReason, usageSchema } from "../../gateway/schemas.ts";
 import { idSchema } from "../../lib/ids.ts";
 import { limiting } from "../../lib/limiting.ts";
-import { queryBodySchema, rerankReportSchema } from "../query-schemas.ts";
+import {
+  historySchema,
+  queryBodySchema,
+  rerankReportSchema,
+  rewriteReportSchema,
+  rewriteSchema,
+} from "../query-schemas.ts";
 
-/** What is taken of a conversation, in messages and in characters of one. */
-const MAX_HISTORY = 40;
-const MAX_MESSAGE = 16_000;
 /** Passages that a model gets. */
 const MAX_TOP_K = 20;
 const DEFAULT_TOP_K = 8;
 const DEFAULT_MIN_COVERAGE = 0.3;
 /** The alias of the platform's default chat model. */
 const DEFAULT_MODEL = "meta-llm";
-
-/** The conversation that a question goes on with. */
-export const historySchema = z
-  .array(z.object({ role: z.enum(["user", "assistant"]), content: z.string().max(MAX_MESSAGE) }))
-  .max(MAX_HISTORY)
-  .describe("What was said before, the oldest first: the last messages of it are read");
-export type History = z.output<typeof historySchema>;
 
 const { query, collection, documentIds, filter, rerank } = queryBodySchema.shape;
 
@@ -32,6 +28,9 @@ export const answerBodySchema = z.object({
   filter,
   topK: z.int().min(1).max(MAX_TOP_K).default(DEFAULT_TOP_K).describe("Passages that the model gets"),
   model: z.string().min(1).max(200).default(DEFAULT_MODEL).describe("A chat model, or `auto`"),
+  rewrite: rewriteSchema
+    .optional()
+    .describe("As of a query; by default with the conversation, and by the model that answers"),
   rerank,
   minCoverage: limiting(
     z
@@ -69,6 +68,7 @@ const answerFields = {
   usage: usageSchema.describe("Of the answer alone"),
   costUsd: z.number().min(0).describe("Of the answer and of what was done for its search"),
   logId: z.string().describe("Feedback goes by it. A model's call has it in the call log, too"),
+  rewrite: rewriteReportSchema.optional().describe("What became of `rewrite`, if it was asked for"),
   rerank: rerankReportSchema.optional().describe("What became of `rerank`, if it was asked for"),
   warnings: z.array(z.string()).optional(),
 };

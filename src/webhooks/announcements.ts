@@ -24,7 +24,7 @@ const MAX_PENDING = 10_000;
 /** How long a message is kept, with its attempts, in ms: 30 days. */
 const KEPT_MS = 30 * 86_400_000;
 /** How often budgets are looked at, in ms, and the shares of them that are told. */
-const BUDGETS_EVERY_MS = 30_000;
+const BUDGETS_EVERY_MS = 10_000;
 const NEARLY = 0.8;
 const EXHAUSTED = 0.999;
 

@@ -11,7 +11,7 @@ type Firing = { slotAt: string; status: string; missed?: number; job?: { jobId: 
 const never = new AbortController().signal;
 
 /** Failures of schedulers that were reported in public, each as its users met it. */
-describe("what schedulers of others were reported to do wrong", () => {
+describe("what schedulers of others were reported to do, and this one does not:", () => {
   let test: TestPlatform;
   let client: ApiClient;
   let quiet: string;

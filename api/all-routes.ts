@@ -1,6 +1,7 @@
 import { toolServer } from "./mcp/tool-server.ts";
 import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
+import { answerRoutes } from "./routes/answers.ts";
 import { anthropicBatchRoutes } from "./routes/anthropic/batches.ts";
 import { anthropicMessageRoutes } from "./routes/anthropic/messages.ts";
 import { callLogRoutes } from "./routes/call-logs.ts";
@@ -51,6 +52,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...callLogRoutes,
   ...settingsRoutes,
   ...ragRoutes,
+  ...answerRoutes,
   ...searchToolRoutes,
   ...collectionRoutes,
   ...vectorStoreRoutes,

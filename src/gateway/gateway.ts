@@ -1,4 +1,5 @@
 import type { Config } from "../config/config.ts";
+import { makeShares } from "../isolation/shares.ts";
 import { notFound } from "../lib/errors.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { CallMetrics } from "../observe/metrics/call-metrics.ts";
@@ -64,6 +65,7 @@ export async function openGateway(input: GatewayInput) {
     budgets,
     schemaChecks: input.schemaChecks,
     callTexts,
+    largeStreams: makeShares(LARGE_STREAMS),
     maxAttempts: config.maxAttempts,
   };
   const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
@@ -142,6 +144,9 @@ async function openCatalogue(edge: EdgeSettings, logger: Logger) {
   await listed;
   return { catalogue, stop };
 }
+
+/** Streams that have said much and are under way in a process, and those of one tenant among them. */
+const LARGE_STREAMS = { size: 64, perOwner: 16 };
 
 const MAX_CHARACTERS = 64;
 /** Maximum surfaces that a tenant may name in a day (UTC) in one process. Each is a row of usage for every model. */

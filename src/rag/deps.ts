@@ -14,7 +14,16 @@ export type RagDeps = {
   jobs: Pick<Jobs, "submit" | "get" | "find" | "cancel">;
   gateway: Pick<
     Gateway,
-    "embed" | "complete" | "rerank" | "findJudge" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic"
+    | "embed"
+    | "complete"
+    | "plan"
+    | "answer"
+    | "stream"
+    | "rerank"
+    | "findJudge"
+    | "defaultEmbeddingModel"
+    | "checkEmbeddingModel"
+    | "isSemantic"
   >;
   embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;

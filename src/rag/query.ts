@@ -12,9 +12,9 @@ import { expandHits } from "./expand-hits.ts";
 import { makeFindHits } from "./find-hits.ts";
 import { foldText } from "./fold-text.ts";
 import { joinChunks, mergeHits, type Passage } from "./merge-hits.ts";
+import type { QueryInput, QueryOutcome, QueryResult } from "./query-schemas.ts";
 import { lexicalQuery } from "./query-words.ts";
 import { RERANKED, rerankHits } from "./rerank.ts";
-import type { QueryInput, QueryOutcome, QueryResult } from "./schemas.ts";
 
 export type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "pace" | "logger">;
 export type RunQuery = (

@@ -115,7 +115,7 @@ const declarations = [
 /** The names of all collections. */
 export const collectionNames: readonly string[] = declarations.map(({ name }) => name);
 
-/** What takes longer than this is said, in ms. */
+/** Steps of the start that take longer than this are logged, in ms. */
 const SLOW_MS = 5_000;
 
 /**
@@ -210,7 +210,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
   }
 }
 
-/** Says once that something takes long. */
+/** Logs once that a step takes long. */
 async function sayIfSlow<T>(logger: Logger, what: string, work: Promise<T>): Promise<T> {
   const timer = setTimeout(() => logger.warn(what), SLOW_MS);
   try {
@@ -220,7 +220,7 @@ async function sayIfSlow<T>(logger: Logger, what: string, work: Promise<T>): Pro
   }
 }
 
-/** Says what becomes of indexes that are built while the product works. */
+/** Logs the outcome of indexes that are built while the product works. */
 async function finishLater(logger: Logger, building: Promise<void>): Promise<void> {
   try {
     await sayIfSlow(logger, "indexes are being built: until they are, some lists and sweeps are slow", building);

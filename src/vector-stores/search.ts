@@ -2,7 +2,7 @@ import { defined } from "../lib/defined.ts";
 import { AppError } from "../lib/errors.ts";
 import { hasExpired } from "../rag/known-collections.ts";
 import type { AttributeFilter } from "../rag/metadata-filter.ts";
-import type { QueryResult } from "../rag/schemas.ts";
+import type { QueryResult } from "../rag/query-schemas.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
 import { touch } from "./touch.ts";

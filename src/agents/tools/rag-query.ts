@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defined } from "../../lib/defined.ts";
 import { idSchema } from "../../lib/ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
-import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
+import { expandSchema, rerankSchema } from "../../rag/query-schemas.ts";
 import { originOf } from "../run-state.ts";
 import { toolKind } from "./tool.ts";
 

@@ -4,7 +4,7 @@ import { defined } from "../../lib/defined.ts";
 import { invalidRequest } from "../../lib/errors.ts";
 import { idSchema } from "../../lib/ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
-import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
+import { expandSchema, rerankSchema } from "../../rag/query-schemas.ts";
 import { fromStoredCaller } from "../../tenancy/roles.ts";
 import { commonFields, originOf, stepKind, template, textField } from "./step.ts";
 

@@ -35,7 +35,10 @@ import { makeProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
 import { makeTenancy } from "./tenancy/tenancy.ts";
 import { makeVectorStores } from "./vector-stores/vector-stores.ts";
+import { makeAnnouncements } from "./webhooks/announcements.ts";
 import { makeCallbacks } from "./webhooks/callbacks.ts";
+import { makePauses } from "./webhooks/outbox.ts";
+import { makeSubscriptions } from "./webhooks/subscriptions.ts";
 import { makeWebhooks } from "./webhooks/webhooks.ts";
 import { makeEvaluator } from "./workflows/evaluator.ts";
 import { makeWorkflows } from "./workflows/workflows.ts";
@@ -111,7 +114,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       /** Every kind of durable work. */
       works,
       webhooks,
-      callbacks: makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, works, logger }),
+      ...makeReports({ ...runDeps, gateway, webhooks, works }),
       tenancy,
       operator: makeOperator({ password: config.http.adminToken, sessions: store.operatorSessions }),
       quotas,
@@ -126,6 +129,20 @@ function openLogger({ logLevel: level, notices }: Config, { logger, name }: Plat
   const opened = logger ?? makeLogger({ level, name });
   for (const notice of notices) opened.warn(notice);
   return opened;
+}
+
+/** What tells servers of tenants what happened: of a job that they ask it for, and of all that they have webhooks for. */
+function makeReports(
+  deps: Omit<Parameters<typeof makeCallbacks>[0], "store" | "pauses"> &
+    Omit<Parameters<typeof makeAnnouncements>[0], "pauses" | "budgetOf"> &
+    Parameters<typeof makeSubscriptions>[0] & { store: Store; gateway: Gateway },
+) {
+  const pauses = makePauses();
+  return {
+    callbacks: makeCallbacks({ ...deps, store: deps.store.callbacks, pauses }),
+    subscriptions: makeSubscriptions(deps),
+    announcements: makeAnnouncements({ ...deps, budgetOf: deps.gateway.budget, pauses }),
+  };
 }
 
 const worksOf = ({ chats, files }: Batches, ...areas: { work: Work }[]): Work[] =>

@@ -22,7 +22,7 @@ const TENANTS_A_PASS = 1_000;
  * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform) {
-  const { jobs, waits, works, workflows, rag, vectorStores, batches, automation, callbacks } = platform;
+  const { jobs, waits, works, workflows, rag, vectorStores, batches, automation, callbacks, announcements } = platform;
   const { config, logger, metrics } = platform;
   const sweeps = [
     async () => {
@@ -56,6 +56,7 @@ export function keepReconciled(platform: Platform) {
     start("waits", Math.min(reconcileEveryMs, DUE_EVERY_MS), waits.sweep),
     // A loop of its own, so that slow receivers do not delay reconcile.
     start("callbacks", Math.min(reconcileEveryMs, DUE_EVERY_MS), callbacks.sweep),
+    start("announcements", Math.min(reconcileEveryMs, DUE_EVERY_MS), announcements.sweep),
     start("firings", Math.min(reconcileEveryMs, DUE_EVERY_MS), automation.sweep),
     start("retention", RETENTION_EVERY_MS, async () => {
       await removeExpired(platform);
@@ -66,7 +67,7 @@ export function keepReconciled(platform: Platform) {
   return {
     async stop() {
       await Promise.all(loops.map((loop) => loop.stop()));
-      await callbacks.settled();
+      await Promise.all([callbacks.settled(), announcements.settled()]);
     },
   };
 }

@@ -33,7 +33,7 @@ type Versioned = { version?: number | undefined };
 
 /** What a kind says of itself: `B` are the bodies of replacements, `V` a definition as it is read back, `S` one in a list. */
 type DefinitionKind<B extends Versioned, V, S, C, P> = {
-  what: "agent" | "workflow" | "tool" | "schedule" | "trigger";
+  what: "agent" | "workflow" | "tool" | "schedule" | "trigger" | "webhook";
   store: DefinitionStore<C, P>;
   /** Where its versions are kept; absent: the current one alone. */
   versions?: DefinitionVersionStore;

@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { type AwaitedRecord, awaitedIndexes, makeAwaited } from "./awaited.ts";
-import { defineCollection } from "./collection.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
 import { findPage, ofKey, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 
@@ -24,11 +24,17 @@ export type ApprovalRecord = AwaitedRecord & {
   decidedBy?: string;
   decidedAt?: Date;
   comment?: string;
+  /** Set at its beginning and its end, until the webhooks of its tenant were told. */
+  isUntold?: true;
 };
 
 export const approvalCollection = defineCollection<ApprovalRecord>({
   name: "approvals",
-  indexes: [{ key: { tenantId: 1, status: 1, _id: -1 }, name: "tenant_status" }, ...awaitedIndexes],
+  indexes: [
+    { key: { tenantId: 1, status: 1, _id: -1 }, name: "tenant_status" },
+    ...awaitedIndexes,
+    { key: { isUntold: 1 }, name: "untold", sparse: true },
+  ],
 });
 
 export type Decision = { status: Exclude<ApprovalState, "pending">; decidedBy?: string; comment?: string };
@@ -39,8 +45,14 @@ export function makeApprovalStore(db: Db) {
   const { end, ...awaited } = makeAwaited(approvals);
   return {
     ...awaited,
-    ensure,
+    ensure: (approval: ApprovalRecord) => ensure({ ...approval, isUntold: true }),
     get,
+    /** Those of all tenants that were asked for, or have ended, and whose webhooks were not told. */
+    untold: (limit: number): Promise<ApprovalRecord[]> => approvals.find({ isUntold: true }).limit(limit).toArray(),
+    /** Notes that the webhooks know it in this state. */
+    async told({ tenantId, _id, status }: ApprovalRecord): Promise<void> {
+      await approvals.updateOne(ofTenant(tenantId, { _id, status }), { $unset: { isUntold: "" } });
+    },
     /** Approvals in a state. */
     list: (
       tenantId: string,
@@ -53,7 +65,11 @@ export function makeApprovalStore(db: Db) {
      */
     decide(tenantId: string, approvalId: string, { status, ...by }: Decision, now: Date) {
       const inTime = status === "approved" || status === "rejected" ? { expiresAt: { $gt: now } } : {};
-      return end({ tenantId, _id: approvalId }, { status, ...by, decidedAt: now }, { now, filter: inTime });
+      return end(
+        { tenantId, _id: approvalId },
+        { status, ...by, decidedAt: now, isUntold: true },
+        { now, filter: inTime },
+      );
     },
   };
 }

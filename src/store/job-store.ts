@@ -19,6 +19,7 @@ export const jobCollection = defineCollection<JobRecord>({
     { key: { tenantId: 1, queue: 1 }, name: "tenant_queued", partialFilterExpression: { status: "queued" } },
     { key: { checkAt: 1 }, name: "check", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
+    { key: { isAnnounced: 1, status: 1 }, name: "announced", partialFilterExpression: { isAnnounced: true } },
     { key: { queue: 1, _id: 1 }, name: "queued", partialFilterExpression: { status: "queued" } },
   ],
 });
@@ -85,6 +86,16 @@ export function makeJobStore(db: Db) {
     findById: (jobId: string): Promise<JobRecord | null> => jobs.findOne({ _id: jobId }),
     list(tenantId: string, { kind, status, keyId, ...page }: JobQuery): Promise<Page<JobSummaryRecord>> {
       return findPage(jobs, { tenantId, page, filter: defined({ kind, status, keyId }), fields: shown });
+    },
+    /** Jobs of all tenants that have ended, and whose webhooks were not told. */
+    announced: (limit: number): Promise<JobRecord[]> =>
+      jobs
+        .find({ isAnnounced: true, status: { $in: [...finalStates] } })
+        .limit(limit)
+        .toArray(),
+    /** Notes that the webhooks of a job were told of its end. */
+    async told(jobId: string): Promise<void> {
+      await jobs.updateOne({ _id: jobId }, { $unset: { isAnnounced: "" } });
     },
     /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
     change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => changeOne(jobs, guarded(guard), update),

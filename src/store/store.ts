@@ -18,6 +18,7 @@ import { conversationCollection, makeConversationStore } from "./conversation-st
 import { customProviderCollection, makeCustomProviderStore } from "./custom-provider-store.ts";
 import { dataVersionOf, migrateData } from "./data-version.ts";
 import { definitionVersionCollection, makeDefinitionVersionStore } from "./definition-version-store.ts";
+import { deliveryCollection, makeDeliveryStore } from "./delivery-store.ts";
 import { documentCollection } from "./document-record.ts";
 import { makeDocumentStore } from "./document-store.ts";
 import { eventSourceCollection, makeEventSourceStore } from "./event-source-store.ts";
@@ -50,6 +51,7 @@ import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
 import { makeVectorStoreBatchStore, vectorStoreBatchCollection } from "./vector-store-batch-store.ts";
 import { makeWaitStore, waitCollection } from "./wait-store.ts";
 import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
+import { makeWebhookStore, webhookCollection } from "./webhook-store.ts";
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
 import { makeWorkflowRunStore, workflowRunCollection, workflowStepCollection } from "./workflow-run-store.ts";
 import { makeWorkflowStore, workflowCollection } from "./workflow-store.ts";
@@ -100,6 +102,8 @@ const declarations = [
   useCollection,
   vectorStoreBatchCollection,
   webhookSecretCollection,
+  webhookCollection,
+  deliveryCollection,
   widgetKeyCollection,
   workflowCollection,
   workflowRunCollection,
@@ -207,6 +211,8 @@ function makeStores(db: Db, capabilities: StoreCapabilities, use: UseStore) {
     budgets: makeBudgetStore(db),
     batches: makeBatchStore(db),
     files: makeFileStore(db),
+    deliveries: makeDeliveryStore(db),
+    webhooks: makeWebhookStore(db),
     vectorStoreBatches: makeVectorStoreBatchStore(db),
   };
 }

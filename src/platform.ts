@@ -1,5 +1,6 @@
 import { type Agents, makeAgents } from "./agents/agents.ts";
 import { makeCredentials } from "./agents/credentials.ts";
+import { makeApprovals } from "./approvals/approvals.ts";
 import { makeAutomation } from "./automation/automation.ts";
 import { type Batches, openBatches } from "./batches/open-batches.ts";
 import { type Composite, makeComposite } from "./composite/composite.ts";
@@ -83,7 +84,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
     const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames: makeToolNames({ store }), logger };
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator });
-    const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
+    const agents = makeAgents({ ...runDeps, evaluator, composite, workflows, credentials: makeCredentials(dataKeys) });
     const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
@@ -110,6 +111,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       composite,
       agents,
       workflows,
+      approvals: makeApprovals({ store, waits, workflows, agents }),
       automation,
       /** Every kind of durable work. */
       works,
@@ -139,7 +141,7 @@ function makeReports(
 ) {
   const pauses = makePauses();
   return {
-    callbacks: makeCallbacks({ ...deps, store: deps.store.callbacks, pauses }),
+    callbacks: makeCallbacks({ ...deps, pauses }),
     subscriptions: makeSubscriptions(deps),
     announcements: makeAnnouncements({ ...deps, budgetOf: deps.gateway.budget, pauses }),
   };

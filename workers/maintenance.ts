@@ -22,14 +22,14 @@ const TENANTS_A_PASS = 1_000;
  * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform) {
-  const { jobs, waits, works, workflows, rag, vectorStores, batches, automation, callbacks, announcements } = platform;
+  const { jobs, waits, works, approvals, rag, vectorStores, batches, automation, callbacks, announcements } = platform;
   const { config, logger, metrics } = platform;
   const sweeps = [
     async () => {
       const { requeued, expired } = await jobs.reconcile();
       if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
     },
-    workflows.sweepApprovals,
+    approvals.sweep,
     batches.chats.sweep,
     batches.files.sweep,
     rag.collections.sweep,

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { type AwaitedRecord, awaitedIndexes, makeAwaited } from "./awaited.ts";
+import type { RunCallback } from "./callback-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { findPage, ofKey, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
@@ -8,16 +9,10 @@ import { makeRecords } from "./records.ts";
 export const approvalStates = ["pending", "approved", "rejected", "expired", "cancelled"] as const;
 export type ApprovalState = (typeof approvalStates)[number];
 
-/** A decision that a run waits for. */
-export type ApprovalRecord = AwaitedRecord & {
-  workflowId: string;
-  workflowName: string;
+type Asked = AwaitedRecord & {
   runId: string;
   /** The key that started its run. */
   keyId?: string;
-  stepId: string;
-  /** Where the step stands in the definition. */
-  path: string;
   assigneeRole: "owner" | "admin";
   message?: string;
   status: ApprovalState;
@@ -26,7 +21,37 @@ export type ApprovalRecord = AwaitedRecord & {
   comment?: string;
   /** Set at its beginning and its end, until the webhooks of its tenant were told. */
   isUntold?: true;
+  /** Where the asking and the decision are reported. */
+  callback?: RunCallback;
 };
+
+/** A decision that a step of a workflow's run waits for. Records of earlier releases have no `kind`. */
+export type WorkflowApproval = Asked & {
+  kind?: "workflow";
+  workflowId: string;
+  workflowName: string;
+  stepId: string;
+  /** Where the step stands in the definition. */
+  path: string;
+};
+
+/** A decision that a tool call of an agent's run waits for. */
+export type AgentApproval = Asked & {
+  kind: "agent";
+  /** The job that is suspended: of a sub-agent's run, that of the outermost one. */
+  jobId: string;
+  agentId: string;
+  agentName: string;
+  callId: string;
+  toolName: string;
+  /** The canonical JSON of the call's arguments, and its SHA-256 in hex: the call is made with these or not at all. */
+  arguments: string;
+  argumentsHash: string;
+  /** Whether the key that started the run may decide; absent: by the default of the agents' area. */
+  allowSelfApproval?: boolean;
+};
+
+export type ApprovalRecord = WorkflowApproval | AgentApproval;
 
 export const approvalCollection = defineCollection<ApprovalRecord>({
   name: "approvals",

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
+import type { RunCallback } from "./callback-store.ts";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
@@ -43,6 +44,8 @@ export type WorkflowRunRecord = CountedRun & {
   caller: StoredCaller;
   /** JSON; absent when none was given. */
   input?: string;
+  /** Where its approvals are reported. */
+  callback?: RunCallback;
   /** True while the run is open and awaits no decision: sweeps look after those alone, however many wait. */
   isWatched?: true;
   /** The decision that the run awaits, or awaited when it ended. */

@@ -1,3 +1,4 @@
+import { toApprovalMessage } from "../definitions/approvals.ts";
 import { toAcceptedView } from "../jobs/job-outcome.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { type Work, workOf } from "../jobs/work.ts";
@@ -5,9 +6,10 @@ import { defined } from "../lib/defined.ts";
 import { AppError } from "../lib/errors.ts";
 import type { Egress } from "../net/egress.ts";
 import type { Logger } from "../observe/logger.ts";
-import type { CallbackRecord, CallbackStore } from "../store/callback-store.ts";
+import type { CallbackRecord } from "../store/callback-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
+import type { Store } from "../store/store.ts";
 import { type Caller, rootOf } from "../tenancy/roles.ts";
 import { makeOutbox, type Pauses, sendMessage } from "./outbox.ts";
 import type { Webhooks } from "./webhooks.ts";
@@ -24,7 +26,7 @@ const NEVER_ACCEPTED_MS = 60_000;
 const LOOK_AFTER_MS = 500;
 const LOOK_AT_MOST_MS = 60_000;
 type CallbacksDeps = {
-  store: CallbackStore;
+  store: Pick<Store, "callbacks" | "approvals">;
   jobs: Pick<Jobs, "find">;
   webhooks: Pick<Webhooks, "deliver">;
   pauses: Pauses;
@@ -34,13 +36,20 @@ type CallbacksDeps = {
   logger: Logger;
 };
 
-/** Reports the end of jobs to addresses, at least once each, whichever process dies. The message's id is the job's. */
+/** What a callback is about: a job that has ended, or an approval. `at`: since when its message is due. */
+type Subject = { at: Date; toBody(): Promise<object> };
+
+/**
+ * Reports the end of jobs, and what happens to approvals, to addresses, at least once each, whichever process dies. The message's id
+ * is the record's: the job's, or the approval's with `:requested` or `:decided`.
+ */
 export function makeCallbacks(deps: CallbacksDeps) {
-  const { store, egress } = deps;
+  const { egress } = deps;
+  const store = deps.store.callbacks;
   const outbox = makeOutbox();
   const look = async (callback: CallbackRecord) => {
-    const ended = await findEnded(deps, callback);
-    if (ended) outbox.begin(callback, () => send(deps, callback, ended));
+    const subject = await findSubject(deps, callback);
+    if (subject) outbox.begin(callback, () => send(deps, callback, subject));
   };
   return {
     /**
@@ -89,34 +98,42 @@ export function makeCallbacks(deps: CallbacksDeps) {
 
 type Owner = Pick<Caller, "tenantId" | "rootTenantId">;
 
-/** The job of a callback if it has ended; else the callback is looked at later, or removed. */
-async function findEnded({ store, jobs }: CallbacksDeps, callback: CallbackRecord): Promise<JobRecord | undefined> {
-  const { tenantId, _id: jobId, createdAt } = callback;
+/** What a callback is about, if its message is due; else the callback is looked at later, or removed. */
+async function findSubject(deps: CallbacksDeps, callback: CallbackRecord): Promise<Subject | undefined> {
+  const { jobs } = deps;
+  const { callbacks: store, approvals } = deps.store;
+  const { tenantId, _id, createdAt, about } = callback;
   const ageMs = Date.now() - createdAt.getTime();
-  const job = await jobs.find(tenantId, jobId);
-  if (job && isFinal(job.status)) return job;
-  if (!job && ageMs > NEVER_ACCEPTED_MS) {
-    await store.remove(tenantId, jobId);
+  const putOff = async (waitMs: number) => {
+    await store.putOff(callback, { nextAt: new Date(Date.now() + Math.min(waitMs, LOOK_AT_MOST_MS)) });
+  };
+  if (about) {
+    const approval = await approvals.get(tenantId, about.approvalId);
+    if (approval) return { at: createdAt, toBody: async () => toApprovalMessage(approval, about.moment) };
+    await (ageMs > NEVER_ACCEPTED_MS ? store.remove(tenantId, _id) : putOff(LOOK_AFTER_MS));
     return undefined;
   }
-  const waitMs = Math.min(Math.max(ageMs / 10, LOOK_AFTER_MS), LOOK_AT_MOST_MS);
-  await store.putOff(callback, { nextAt: new Date(Date.now() + waitMs) });
+  const job = await jobs.find(tenantId, _id);
+  if (job && isFinal(job.status))
+    return { at: job.finishedAt ?? createdAt, toBody: () => toJobMessage(deps.works, job) };
+  await (!job && ageMs > NEVER_ACCEPTED_MS ? store.remove(tenantId, _id) : putOff(Math.max(ageMs / 10, LOOK_AFTER_MS)));
   return undefined;
 }
 
-/** Sends the message about the end of a job once. */
-function send(deps: CallbacksDeps, callback: CallbackRecord, job: JobRecord): Promise<void> {
-  const { store, logger } = deps;
-  const { tenantId, _id: jobId } = callback;
+/** Sends the message once. */
+function send(deps: CallbacksDeps, callback: CallbackRecord, subject: Subject): Promise<void> {
+  const { logger } = deps;
+  const store = deps.store.callbacks;
+  const { tenantId, _id: callbackId } = callback;
   return sendMessage(deps, {
     message: callback,
-    since: job.finishedAt ?? callback.createdAt,
-    body: () => toJobMessage(deps.works, job),
+    since: subject.at,
+    body: subject.toBody,
     putOff: store.putOff,
-    delivered: () => store.remove(tenantId, jobId),
+    delivered: () => store.remove(tenantId, callbackId),
     async givenUp(error, attempts) {
-      logger.warn({ err: error, tenantId, jobId, attempts }, "a callback was given up");
-      await store.remove(tenantId, jobId);
+      logger.warn({ err: error, tenantId, callbackId, attempts }, "a callback was given up");
+      await store.remove(tenantId, callbackId);
     },
   });
 }

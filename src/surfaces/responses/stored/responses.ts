@@ -2,6 +2,7 @@ import type { ChatOptions } from "../../../gateway/chat/request.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { cancelWork, submitWork, unlessOver } from "../../../jobs/work.ts";
 import { invalidRequest, notFound } from "../../../lib/errors.ts";
+import type { Resumed } from "../../../run-models/deps.ts";
 import { type BackgroundResponse, isBackground, type StoredResponse } from "../../../store/response-store.ts";
 import { starterOf, type Viewer } from "../../../tenancy/roles.ts";
 import type { ResponsesBody } from "../request-schemas.ts";
@@ -28,6 +29,8 @@ type BackgroundCall = {
   options: ChatOptions;
   conversation: Conversation;
   jobId: string;
+  /** The run that goes on in it. */
+  resumes?: Resumed | undefined;
 };
 
 /** Responses of the Responses API that can be read again, continued, and made in the background. */
@@ -71,10 +74,10 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
      * Records a response that is to be made in the background, and submits its job.
      * @throws AppError `request_too_large`, `quota_exceeded`, `unavailable`.
      */
-    async accept({ caller: { tenantId, ...caller }, body, options, conversation, jobId }: BackgroundCall) {
+    async accept({ caller: { tenantId, ...caller }, body, options, conversation, jobId, resumes }: BackgroundCall) {
       const draft = await drafts.begin({ tenantId, keyId: caller.keyId }, conversation);
       const response: ResponseObject = { ...beginResponse(body), status: "queued" };
-      const asked: BackgroundRequest = { body: { ...body, input: toolItems(conversation.input) }, options };
+      const asked: BackgroundRequest = { body: { ...body, input: toolItems(conversation.input) }, options, resumes };
       const request = JSON.stringify(asked);
       const stored = drafts.toRecord(draft, { response, kept: [] }, Buffer.byteLength(request));
       const isStreamed = body.stream === true;

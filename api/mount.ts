@@ -2,7 +2,7 @@ import Router from "@koa/router";
 import type Koa from "koa";
 import { makePresence, type Presence } from "../src/isolation/presence.ts";
 import { AppError } from "../src/lib/errors.ts";
-import { assertShallow, atDepth, DEPTH_HEADER, readDepth } from "../src/net/call-depth.ts";
+import { assertShallow, DEPTH_HEADER, inCall, toScope } from "../src/net/call-scope.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
@@ -131,7 +131,7 @@ function serveRoute(
   const isSecret = route.hasSecretReply === true;
   const { allowedHosts } = platform.config.http;
   const door = isForTenants(route.auth) ? { tenancy, needed: route.auth, allowedHosts } : undefined;
-  return (ctx) => atDepth(readDepth(ctx.get(DEPTH_HEADER)), () => serve(ctx));
+  return (ctx) => inCall(toScope(ctx.state.requestId, ctx.get(DEPTH_HEADER)), () => serve(ctx));
   async function serve(ctx: ApiContext): Promise<void> {
     ctx.state.route = route.path;
     if (route.auth === "public" && route.isProbe !== true && !(await takeTurn())) throw tooManyWait();
@@ -156,7 +156,7 @@ function serveRoute(
     }
     const reader = { tenant: rootOf(caller), path: route.path };
     const inTurn = turns.of(reader.tenant, ctx.state.signal);
-    const writing = { platform, budget, inTurn, wasLarge: () => turns.wasLarge(reader.tenant, reader.path) };
+    const writing = { platform, budget, inTurn };
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
     if ("status" in parsed) return writeReply(ctx, parsed, writing);

@@ -77,7 +77,7 @@ function bodyLimits({ jsonBytes, contentBytes }: Config["limits"]): Record<BodyL
   const json = { bytes: jsonBytes, setting: "MAX_JSON_BYTES" };
   return {
     json,
-    content: { bytes: contentBytes, setting: "MAX_CONTENT_BYTES" },
+    content: { bytes: contentBytes, setting: "5 times MAX_JSON_BYTES" },
     tools: fixed(MAX_TOOLS_BYTES),
     settings: fixed(MAX_SETTINGS_BYTES),
   };

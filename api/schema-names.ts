@@ -9,6 +9,7 @@ import * as gateway from "../src/gateway/schemas.ts";
 import { errorViewSchema, jobSummarySchema, jobViewSchema } from "../src/jobs/job-view.ts";
 import { type JsonSchema, toJsonSchema } from "../src/lib/json-schema.ts";
 import { readinessSchema } from "../src/observe/health.ts";
+import * as ragQuery from "../src/rag/query-schemas.ts";
 import * as rag from "../src/rag/schemas.ts";
 import * as openai from "../src/surfaces/chat-completions/openai-schemas.ts";
 import * as messagesApi from "../src/surfaces/messages/schemas.ts";
@@ -45,8 +46,8 @@ const names = new Map<z.core.$ZodType, string>(
     DocumentWarning: rag.documentWarningSchema,
     IngestResult: rag.ingestResultSchema,
     Document: rag.documentViewSchema,
-    QueryRequest: rag.queryBodySchema,
-    QueryResult: rag.queryResultSchema,
+    QueryRequest: ragQuery.queryBodySchema,
+    QueryResult: ragQuery.queryResultSchema,
     AgentRequest: agents.agentBodySchema,
     AgentReplacement: agents.agentReplacementSchema,
     Agent: agents.agentViewSchema,

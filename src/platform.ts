@@ -1,12 +1,14 @@
 import { type Agents, makeAgents } from "./agents/agents.ts";
 import { makeCredentials } from "./agents/credentials.ts";
 import { makeApprovals } from "./approvals/approvals.ts";
+import { makeAutomation } from "./automation/automation.ts";
 import { type Batches, openBatches } from "./batches/open-batches.ts";
 import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config/config.ts";
 import { makeToolNames } from "./definitions/tool-names.ts";
 import { type Gateway, openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
+import { isCustom } from "./gateway/providers/registry.ts";
 import { makeMemory } from "./isolation/memory.ts";
 import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
@@ -34,7 +36,10 @@ import { makeProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
 import { makeTenancy } from "./tenancy/tenancy.ts";
 import { makeVectorStores } from "./vector-stores/vector-stores.ts";
+import { makeAnnouncements } from "./webhooks/announcements.ts";
 import { makeCallbacks } from "./webhooks/callbacks.ts";
+import { makePauses } from "./webhooks/outbox.ts";
+import { makeSubscriptions } from "./webhooks/subscriptions.ts";
 import { makeWebhooks } from "./webhooks/webhooks.ts";
 import { makeEvaluator } from "./workflows/evaluator.ts";
 import { makeWorkflows } from "./workflows/workflows.ts";
@@ -57,8 +62,8 @@ export type PlatformOptions = {
  */
 export function openPlatform(config: Config, options: PlatformOptions) {
   return withDisposables(async (disposables) => {
-    const logger = options.logger ?? makeLogger({ level: config.logLevel, name: options.name });
-    const metrics = makeMetrics();
+    const logger = openLogger(config, options);
+    const metrics = makeMetrics({ isCustomProvider: isCustom });
     const { store, redis } = await openServices(config, logger, disposables);
     const work = { store, redis, logger, metrics, config, extra: options.queues ?? [] };
     const { queues, jobs, waits } = await openJobs(work, disposables);
@@ -68,7 +73,6 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => evaluator.close());
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
-    const toolNames = makeToolNames({ store });
     const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables });
     const models = { ...base, ...tenants, config: config.gateway, metrics: metrics.calls };
     const { gateway, batches } = await openModels(models, disposables);
@@ -78,13 +82,14 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
-    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames };
-    const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
+    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames: makeToolNames({ store }), logger };
+    const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator });
     const agents = makeAgents({ ...runDeps, evaluator, composite, workflows, credentials: makeCredentials(dataKeys) });
     const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
-    const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
+    const automation = makeAutomation({ ...runDeps, agents, workflows, composite, tenancy, evaluator, dataKeys });
+    const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses, automation);
     return {
       config,
       logger,
@@ -102,15 +107,16 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       customProviders: tenants.customProviders,
       ...answers,
       rag,
-      searchTools: makeSearchTools({ store, toolNames }),
+      searchTools: makeSearchTools(runDeps),
       composite,
       agents,
       workflows,
       approvals: makeApprovals({ store, waits, workflows, agents }),
+      automation,
       /** Every kind of durable work. */
       works,
       webhooks,
-      callbacks: makeCallbacks({ store, jobs, webhooks, egress, works, logger }),
+      ...makeReports({ ...runDeps, gateway, webhooks, works }),
       tenancy,
       operator: makeOperator({ password: config.http.adminToken, sessions: store.operatorSessions }),
       quotas,
@@ -119,6 +125,26 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       close: disposables.close,
     };
   });
+}
+
+function openLogger({ logLevel: level, notices }: Config, { logger, name }: PlatformOptions): Logger {
+  const opened = logger ?? makeLogger({ level, name });
+  for (const notice of notices) opened.warn(notice);
+  return opened;
+}
+
+/** What tells servers of tenants what happened: of a job that they ask it for, and of all that they have webhooks for. */
+function makeReports(
+  deps: Omit<Parameters<typeof makeCallbacks>[0], "store" | "pauses"> &
+    Omit<Parameters<typeof makeAnnouncements>[0], "pauses" | "budgetOf"> &
+    Parameters<typeof makeSubscriptions>[0] & { store: Store; gateway: Gateway },
+) {
+  const pauses = makePauses();
+  return {
+    callbacks: makeCallbacks({ ...deps, pauses }),
+    subscriptions: makeSubscriptions(deps),
+    announcements: makeAnnouncements({ ...deps, budgetOf: deps.gateway.budget, pauses }),
+  };
 }
 
 const worksOf = ({ chats, files }: Batches, ...areas: { work: Work }[]): Work[] =>

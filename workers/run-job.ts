@@ -5,7 +5,7 @@ import { Rescheduled, Suspended } from "../src/jobs/reschedule.ts";
 import { type WorkContext, workOf } from "../src/jobs/work.ts";
 import { AppError, type ErrorView, toErrorView } from "../src/lib/errors.ts";
 import { jittered } from "../src/lib/jitter.ts";
-import { atDepth } from "../src/net/call-depth.ts";
+import { inCall } from "../src/net/call-scope.ts";
 import type { Logger } from "../src/observe/logger.ts";
 import { inSpan } from "../src/observe/tracing.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
@@ -104,7 +104,8 @@ function inItsCall<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
       "switchyard.attempt": record.attempts,
     },
   } as const;
-  return atDepth(record.depth ?? 0, () => inSpan(span, work));
+  const { requestId, depth = 0 } = record;
+  return inCall({ requestId, depth }, () => inSpan(span, work));
 }
 
 /** Fails the job, on its record and in BullMQ, where operators read the reason. */

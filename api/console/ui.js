@@ -3,8 +3,11 @@ import { addressOf } from "./router.js";
 
 /** Parts of every screen. */
 
-const good = ["completed", "approved", "indexed", "ready", "up", "intact"];
+const good = ["completed", "started", "approved", "indexed", "ready", "up", "intact"];
 const busy = [
+  "starting",
+  "waiting",
+  "skipped",
   "queued",
   "running",
   "awaiting",
@@ -13,7 +16,6 @@ const busy = [
   "retrying",
   "processing",
   "stopped",
-  "waiting",
 ];
 
 /** @param {{ text: string }} props */

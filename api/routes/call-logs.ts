@@ -20,7 +20,10 @@ const logSchema = named(
     logId: z.string(),
     kind: z.enum(callKinds),
     surface: z.string(),
-    requestId: z.string().optional().describe("The `x-request-id` of the request that the call answers"),
+    requestId: z
+      .string()
+      .optional()
+      .describe("The `x-request-id` of the request that the call answers, or that submitted its job"),
     jobId: z.string().optional().describe("The job that made the call"),
     runId: z.string().optional().describe("The run of an agent, a workflow or a composite pattern"),
     agentId: z.string().optional(),

@@ -106,7 +106,7 @@ export const chatRoutes = [
 
 /** Who makes a model call on behalf of a request. */
 export function toGatewayCaller(
-  { caller, header, signal, platform, reservation, ignore, requestId }: HandlerInput,
+  { caller, header, signal, platform, reservation, ignore }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
 ): ChatCaller {
   // Visitors of a page must not choose the rows of its tenant's usage.
@@ -121,7 +121,6 @@ export function toGatewayCaller(
     collections,
     surface,
     signal,
-    origin: { requestId },
     runJobId: reservation?.jobId,
     onIgnored: ignore,
   };

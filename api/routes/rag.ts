@@ -2,15 +2,13 @@ import { z } from "zod";
 import { defined } from "../../src/lib/defined.ts";
 import { idSchema } from "../../src/lib/ids.ts";
 import { collectionNameSchema } from "../../src/rag/collections.ts";
+import { chunkPlaceFields, queryBodySchema, queryOutcomeSchema } from "../../src/rag/query-schemas.ts";
 import {
-  chunkPlaceFields,
   documentChangeSchema,
   documentViewSchema,
   fileFieldsSchema,
   ingestBodySchema,
   ingestResultSchema,
-  queryBodySchema,
-  queryOutcomeSchema,
   withOneSource,
 } from "../../src/rag/schemas.ts";
 import { ragSettingsBodySchema, ragSettingsSchema, reindexResultSchema } from "../../src/rag/settings-schemas.ts";
@@ -191,8 +189,7 @@ export const ragRoutes = [
     },
     errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable", "not_found"],
     example: { query: "When is the pump bled?", topK: 5 },
-    result: ({ body, caller, platform, signal, requestId }) =>
-      platform.rag.query({ ...caller, origin: { requestId } }, body, signal),
+    result: ({ body, caller, platform, signal }) => platform.rag.query(caller, body, signal),
   }),
   routes.get("/rag/settings", {
     auth: "admin",

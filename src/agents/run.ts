@@ -114,6 +114,7 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
         const isKnown = auditLog.recorded.some((content) => content.kind === "notice" && content.text === text);
         if (!isKnown) await auditLog.append({ kind: "notice", text });
       },
+      share: context.share,
       inTurn: (toolSignal, begin) => context.inner({ depth: run.depth + 1, signal: toolSignal }, begin),
       closeLater: (close) => void closers.push(close),
     });

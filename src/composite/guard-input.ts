@@ -1,5 +1,5 @@
+import { type GuardKind, inspect } from "../guards/guard.ts";
 import { AppError } from "../lib/errors.ts";
-import { type GuardKind, inspect } from "./guards/guard.ts";
 import { type ProfileId, profiles } from "./profiles.ts";
 import type { CompositeInput } from "./schemas.ts";
 

@@ -1,4 +1,4 @@
-import type { GuardKind } from "./guards/guard.ts";
+import type { GuardKind } from "../guards/guard.ts";
 
 /** A role that `mixture-of-experts` can ask: how it is instructed, and what questions it is for. */
 type Expert = readonly [prompt: string, about: string];

@@ -1,13 +1,13 @@
 import { resolve } from "node:path";
 import { z } from "zod";
-import { ofKeyProviders } from "../gateway/providers/registry.ts";
 import { ConfigError } from "../lib/errors.ts";
+import { languageFile } from "../lib/ocr-languages.ts";
 import { isAddressOrRange } from "../net/client-address.ts";
-import { languageFile } from "../rag/parse/ocr-languages.ts";
 import { readRedisUrl, redisUrlForm } from "../store/redis/redis-url.ts";
-import { parseMasterKeys } from "../tenancy/master-keys.ts";
-import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
+import { masterKeyForm } from "./master-key.ts";
+import { apiKeyName, baseUrlName, ofKeyProviders, providerSettings } from "./provider-settings.ts";
 import { keptSettings, toQuotas, toRetention } from "./quota-settings.ts";
+import { warnOfRemoved } from "./removed-settings.ts";
 import { withSecretFiles } from "./secret-files.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
 
@@ -65,10 +65,7 @@ export const settings = {
     "never",
   ),
   MASTER_KEY: setting(
-    z
-      .string()
-      .refine((text) => parseMasterKeys(text) !== null, "must be 32 bytes in base64, or several as id:base64,id:base64")
-      .optional(),
+    masterKeyForm,
     "Wraps the keys that encrypt customers' provider keys; the first of several wraps, the others only unwrap",
     "with a store on this machine: made once, in `DATA_DIR`",
   ),
@@ -106,10 +103,6 @@ export const settings = {
   ),
   BATCH_MAX_LINES: setting(count(1, 10_000).default(500), "Chats of one batch; a full one is submitted at once"),
   BATCH_COLLECT_MS: setting(count(10, 3_600_000).default(10_000), "How long a batch collects chats at most, in ms"),
-  BATCH_SETTLE_MS: setting(
-    count(10, 3_600_000).default(60_000),
-    "After a crash during submission: how long to look for the batch at the provider before it is submitted again, in ms",
-  ),
   BATCH_POLL_MS: setting(count(10, 3_600_000).default(60_000), "Longest pause between two checks of a batch, in ms"),
   TOOL_WAIT_MS: setting(count(0, 600_000).default(45_000), "How long a tool call waits for its job at most, in ms"),
   RUN_WAIT_MS: setting(
@@ -117,17 +110,19 @@ export const settings = {
     "How long a chat with an agent or a composite waits for its run at most, in ms",
   ),
   FETCH_ALLOW_ORIGINS: setting(list.default([]), "Origins that may be fetched although they are not public, by commas"),
-  RATE_LIMIT_RPM: setting(count(1, 10_000_000).default(600), "Requests a minute of one tenant"),
-  RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
+  RATE_LIMIT_RPM: setting(
+    count(1, 10_000_000).default(600),
+    "Requests a minute of one tenant; all its widget keys together may take half of them",
+  ),
+  RATE_LIMIT_CONCURRENT: setting(
+    count(1, 1_000_000).default(100),
+    "Requests at once of one tenant in one API process; all its widget keys together may take half of them",
+  ),
   UPLOAD_BYTES_PER_SECOND: setting(
     count(64 << 10, 1_000_000_000).default(4 << 20),
     "Bytes a second of one tenant's bodies above 64 KiB in one API process; 16 s of it at once",
   ),
   WIDGET_RATE_LIMIT_RPM: setting(count(1, 1_000_000).default(60), "Requests a minute of a widget key at an IP or /64"),
-  WIDGET_RATE_SHARE: setting(
-    part(1).default(0.5),
-    "Share of a tenant's rate and of its places for requests at once that all its widget keys may take together",
-  ),
   WIDGET_MAX_TOKENS: setting(
     count(1, 1_000_000).default(1_024),
     "Most tokens, and the default, of a widget key's response",
@@ -135,14 +130,9 @@ export const settings = {
   ...keptSettings,
   MAX_JSON_BYTES: setting(
     count(1_024, 1 << 30).default(4 << 20),
-    "Largest JSON body, in bytes; for `/mcp` 2 MiB at most",
-  ),
-  MAX_CONTENT_BYTES: setting(
-    count(1_024, 1 << 30).default(20 << 20),
-    "Largest JSON body of `/rag/ingest` and `/v1/messages/batches`, in bytes",
+    "Largest JSON body, in bytes; for `/mcp` 2 MiB at most, for `/rag/ingest` and `/v1/messages/batches` 5 times as much",
   ),
   MAX_SOURCE_BYTES: setting(count(1_024, 1 << 30).default(50 << 20), "Largest file, uploaded or fetched, in bytes"),
-  FETCH_TIMEOUT_MS: setting(count(100, 600_000).default(30_000), "Longest time for fetching one source, in ms"),
   PARSE_TIMEOUT_MS: setting(count(100, 600_000).default(60_000), "Longest time for parsing one source, in ms"),
   OCR_LANGUAGES: setting(
     list
@@ -154,7 +144,6 @@ export const settings = {
     "Languages in which the text of PDF pages that are pictures is recognized, as `eng,deu`, by commas",
     "such pages are not read",
   ),
-  PROVIDER_CONNECT_TIMEOUT_MS: setting(count(10, 600_000).default(5_000), "Connecting to a provider, in ms"),
   PROVIDER_FIRST_BYTE_TIMEOUT_MS: setting(count(10, 600_000).default(60_000), "A provider's first byte, in ms"),
   PROVIDER_ANSWER_TIMEOUT_MS: setting(
     count(10, 3_600_000).optional(),
@@ -164,7 +153,7 @@ export const settings = {
   PROVIDER_IDLE_TIMEOUT_MS: setting(count(10, 600_000).default(30_000), "Silence in a provider's stream, in ms"),
   JOB_LEASE_MS: setting(
     count(200, 600_000).default(15_000),
-    "A worker that is silent for this long loses its job, in ms",
+    "A worker that is silent for this long loses its job, in ms; after 5 times as long, a batch that nobody can find at its provider is submitted again",
   ),
   RECONCILE_EVERY_MS: setting(count(100, 600_000).default(5_000), "How often orphaned jobs are searched for, in ms"),
   STORE_TIMEOUT_MS: setting(count(100, 60_000).default(5_000), "Longest wait for MongoDB, in ms"),
@@ -195,7 +184,7 @@ export function loadConfig(given: Record<string, string | undefined> = process.e
     else problems.push(`${name}: ${result.error.issues[0]?.message}`);
   }
   if (problems.length > 0) throw new ConfigError(`The settings are not valid.\n  ${problems.join("\n  ")}`);
-  const config = toConfig(values as Values); // every key of `settings` was parsed by its own schema just above
+  const config = { ...toConfig(values as Values), notices: warnOfRemoved(given) }; // every key of `settings` was parsed by its own schema just above
   const problem = redisProblem(config.redis);
   if (problem) throw new ConfigError(`The settings are not valid.\n  ${problem}`);
   return config;
@@ -209,7 +198,8 @@ function redisProblem({ url, isCluster }: Config["redis"]): string | undefined {
   return "REDIS_URL: must be redis:// or rediss:// with servers of the cluster, by commas, and no database but 0";
 }
 
-export type Config = ReturnType<typeof toConfig>;
+/** `notices`: what an operator should know of the settings, a sentence each. */
+export type Config = ReturnType<typeof toConfig> & { notices: readonly string[] };
 
 function toConfig(v: Values) {
   const dataDir = resolve(v.DATA_DIR);
@@ -258,17 +248,17 @@ function toConfig(v: Values) {
         maxItems: v.BATCH_MAX_LINES,
         collectMs: v.BATCH_COLLECT_MS,
         pollMs: v.BATCH_POLL_MS,
-        settleMs: v.BATCH_SETTLE_MS,
+        settleMs: 5 * v.JOB_LEASE_MS,
       },
       timeouts: {
-        connectMs: v.PROVIDER_CONNECT_TIMEOUT_MS,
+        connectMs: 5_000,
         firstByteMs: v.PROVIDER_FIRST_BYTE_TIMEOUT_MS,
         answerMs: v.PROVIDER_ANSWER_TIMEOUT_MS ?? 5 * v.PROVIDER_FIRST_BYTE_TIMEOUT_MS,
         idleMs: v.PROVIDER_IDLE_TIMEOUT_MS,
       },
       storeContent: v.STORE_COMPLETION_CONTENT,
     },
-    fetch: { allowOrigins: v.FETCH_ALLOW_ORIGINS, timeoutMs: v.FETCH_TIMEOUT_MS, maxBytes: v.MAX_SOURCE_BYTES },
+    fetch: { allowOrigins: v.FETCH_ALLOW_ORIGINS, timeoutMs: 30_000, maxBytes: v.MAX_SOURCE_BYTES },
     parse: { timeoutMs: v.PARSE_TIMEOUT_MS, ocrLanguages: v.OCR_LANGUAGES },
     rag: { embeddingModel: v.EMBEDDING_MODEL },
     limits: toLimits(v),
@@ -286,18 +276,21 @@ function toTokens(v: Values) {
   return { issuer: v.AUTH_ISSUER, audience, jwksUrl: v.AUTH_JWKS_URL, tenantClaim: v.AUTH_TENANT_CLAIM };
 }
 
+/** All widget keys of a tenant together take this part of its limits at most, so that a flood of visitors shuts out nobody else. */
+const WIDGET_SHARE = 0.5;
+
 function toLimits(v: Values) {
   return {
     requestsPerMinute: v.RATE_LIMIT_RPM,
     concurrentRequests: v.RATE_LIMIT_CONCURRENT,
     widget: { requestsPerMinute: v.WIDGET_RATE_LIMIT_RPM, concurrentRequests: 4 },
     widgetShare: {
-      requestsPerMinute: Math.max(1, Math.floor(v.RATE_LIMIT_RPM * v.WIDGET_RATE_SHARE)),
-      concurrentRequests: Math.max(1, Math.floor(v.RATE_LIMIT_CONCURRENT * v.WIDGET_RATE_SHARE)),
+      requestsPerMinute: Math.max(1, Math.floor(v.RATE_LIMIT_RPM * WIDGET_SHARE)),
+      concurrentRequests: Math.max(1, Math.floor(v.RATE_LIMIT_CONCURRENT * WIDGET_SHARE)),
     },
     widgetMaxTokens: v.WIDGET_MAX_TOKENS,
     jsonBytes: v.MAX_JSON_BYTES,
-    contentBytes: v.MAX_CONTENT_BYTES,
+    contentBytes: 5 * v.MAX_JSON_BYTES,
     sourceBytes: v.MAX_SOURCE_BYTES,
     uploadBytesPerSecond: v.UPLOAD_BYTES_PER_SECOND,
   };

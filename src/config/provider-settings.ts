@@ -1,6 +1,23 @@
 import { z } from "zod";
-import { type KeyProvider, keyedProviders, keyProviders } from "../gateway/providers/registry.ts";
 import { setting, url } from "./setting-forms.ts";
+
+/**
+ * The providers that take customers' keys, by id: how each writes its name, and the address of its API by default. How one is
+ * asked is in its folder of src/gateway/providers.
+ */
+const keyed = {
+  openai: { name: "OpenAI", baseUrl: "https://api.openai.com/v1" },
+  anthropic: { name: "Anthropic", baseUrl: "https://api.anthropic.com" },
+} as const;
+
+export type KeyProvider = keyof typeof keyed;
+export const keyProviders = Object.keys(keyed) as KeyProvider[]; // the literal above has no other keys
+
+/** A record with the result of `make` for each provider that takes customers' keys. */
+export function ofKeyProviders<T>(make: (id: KeyProvider) => T): Record<KeyProvider, T> {
+  // `fromEntries` forgets which keys there are.
+  return Object.fromEntries(keyProviders.map((id) => [id, make(id)])) as Record<KeyProvider, T>;
+}
 
 type SettingPrefix = Uppercase<KeyProvider>;
 const prefixOf = (id: KeyProvider) => id.toUpperCase() as SettingPrefix; // the same operation on the type
@@ -13,7 +30,7 @@ export function providerSettings() {
     setting(z.string().min(1).optional(), `The platform's key for ${name}, for tenants without one`);
   const toUrl = (name: string, baseUrl: string) => setting(url.default(baseUrl), `${name}'s API`);
   const all = keyProviders.flatMap((id) => {
-    const { name, baseUrl } = keyedProviders[id];
+    const { name, baseUrl } = keyed[id];
     return [[apiKeyName(id), toKey(name)] as const, [baseUrlName(id), toUrl(name, baseUrl)] as const];
   });
   return Object.fromEntries(all) as { [Name in `${SettingPrefix}_API_KEY`]: ReturnType<typeof toKey> } & {

@@ -3,34 +3,25 @@ import { count, setting } from "./setting-forms.ts";
 
 /** What one tenant may keep, and for how long. */
 export const keptSettings = {
-  MAX_AGENTS: setting(count(1, 1_000_000).default(1_000), "Agents that one tenant may keep"),
-  MAX_WORKFLOWS: setting(count(1, 1_000_000).default(1_000), "Workflows that one tenant may keep"),
+  MAX_DEFINITIONS: setting(
+    count(1, 1_000_000).default(1_000),
+    "Agents that one tenant may keep, and as many workflows",
+  ),
   MAX_DOCUMENTS: setting(count(1, 100_000_000).default(100_000), "Documents that one tenant may keep"),
-  MAX_COLLECTIONS: setting(count(1, 100_000).default(1_000), "Collections of documents that one tenant may keep"),
-  MAX_VECTOR_STORE_BATCHES: setting(count(1, 100_000).default(1_000), "Batches of files for vector stores, per tenant"),
+  MAX_COLLECTIONS: setting(
+    count(1, 100_000).default(1_000),
+    "Collections of documents that one tenant may keep, and as many batches of files for vector stores",
+  ),
   MAX_FILES: setting(count(1, 1_000_000).default(1_000), "Files of `/v1/files` that one tenant may keep"),
-  MAX_KEYS: setting(count(1, 1_000_000).default(1_000), "API keys that one tenant may have"),
-  MAX_WIDGET_KEYS: setting(count(1, 1_000_000).default(1_000), "Widget keys that one tenant may have"),
+  MAX_KEYS: setting(count(1, 1_000_000).default(1_000), "API keys that one tenant may have, and as many widget keys"),
   MAX_ORGANIZATIONS: setting(count(1, 1_000_000).default(20), "Organizations that one tenant may found"),
   MAX_STORED_BYTES: setting(
     count(1_024, 2 ** 50).default(20 * 2 ** 30),
-    "Bytes of uploaded documents, files and stored responses that one tenant may keep",
-  ),
-  IDEMPOTENCY_BYTES_PER_TENANT: setting(
-    count(1_024, 2 ** 50).default(2 ** 30),
-    "Bytes of a tenant's responses that are kept for 24 hours, for repeats by `Idempotency-Key`",
+    "Bytes of uploaded documents, files and stored responses that one tenant may keep; as many of its runs with their steps and audit logs, half of it of call logs, a twentieth of responses for repeats by `Idempotency-Key`",
   ),
   MAX_RUNS: setting(
     count(1, 1_000_000_000).default(1_000_000),
     "Runs of agents, workflows and composites that one tenant may keep",
-  ),
-  MAX_RUN_BYTES: setting(
-    count(1_024, 2 ** 50).default(20 * 2 ** 30),
-    "Bytes of these runs, with their steps and audit logs; a run has 4 KiB at least",
-  ),
-  MAX_CALL_LOG_BYTES: setting(
-    count(1_024, 2 ** 50).default(10 * 2 ** 30),
-    "Bytes of a tenant's call logs, 1 KiB each and their texts; beyond it the oldest are removed",
   ),
   CALL_LOG_DAYS: setting(
     count(0, 36_500).default(400),
@@ -45,7 +36,6 @@ export const keptSettings = {
     "Days that a run of an agent is kept after it began, with its audit log, if it has ended; 0: for ever",
   ),
   RESPONSE_DAYS: setting(count(1, 3_650).default(30), "Days that a stored response of `/v1/responses` is kept"),
-  MAX_CUSTOM_PROVIDERS: setting(count(1, 200).default(20), "Custom providers that one tenant may have"),
   MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),
   MAX_OPEN_BATCHES: setting(
     count(1, 10_000).default(50),
@@ -57,21 +47,21 @@ type Values = { [K in keyof typeof keptSettings]: z.output<(typeof keptSettings)
 
 export function toQuotas(v: Values) {
   return {
-    agents: v.MAX_AGENTS,
-    workflows: v.MAX_WORKFLOWS,
+    agents: v.MAX_DEFINITIONS,
+    workflows: v.MAX_DEFINITIONS,
     documents: v.MAX_DOCUMENTS,
     collections: v.MAX_COLLECTIONS,
-    vectorStoreBatches: v.MAX_VECTOR_STORE_BATCHES,
+    vectorStoreBatches: v.MAX_COLLECTIONS,
     files: v.MAX_FILES,
     keys: v.MAX_KEYS,
-    widgetKeys: v.MAX_WIDGET_KEYS,
+    widgetKeys: v.MAX_KEYS,
     organizations: v.MAX_ORGANIZATIONS,
     storedBytes: v.MAX_STORED_BYTES,
-    idempotencyBytes: v.IDEMPOTENCY_BYTES_PER_TENANT,
-    customProviders: v.MAX_CUSTOM_PROVIDERS,
+    idempotencyBytes: Math.floor(v.MAX_STORED_BYTES / 20),
+    customProviders: 20,
     runs: v.MAX_RUNS,
-    runBytes: v.MAX_RUN_BYTES,
-    callLogBytes: v.MAX_CALL_LOG_BYTES,
+    runBytes: v.MAX_STORED_BYTES,
+    callLogBytes: Math.floor(v.MAX_STORED_BYTES / 2),
     openJobs: v.MAX_OPEN_JOBS,
     openBatches: v.MAX_OPEN_BATCHES,
   };

@@ -19,24 +19,27 @@ export async function toEmbedRequest(body: EmbeddingsBody): Promise<EmbedRequest
   return defined({ input: await toTexts(input), model, dimensions });
 }
 
-/** Of all inputs together, as at OpenAI. */
+/** Limit of all inputs together, as at OpenAI. */
 const MAX_TOKENS = 300_000;
 
-/** The text of tokens; undefined where one of them has none. */
+/** The text of tokens; undefined if one of them has no text. */
 function tryDecode(decode: (tokens: number[]) => string, tokens: number[]): string | undefined {
   try {
     return decode(tokens);
   } catch {
-    return undefined; // a number that the encoding leaves out
+    return undefined; // a number without a token in this encoding
   }
 }
 
-/** The texts of an input. Any model embeds those of tokens. @throws AppError `invalid_request` for tokens of no text. */
+/**
+ * The texts of an input. Tokens become text, which any model can embed.
+ * @throws AppError `invalid_request` for tokens without a text.
+ */
 async function toTexts(input: EmbeddingsBody["input"]): Promise<string[]> {
   if (typeof input === "string") return [input];
   const each = typeof input[0] === "number" ? [input] : input;
   if (each.every((one) => typeof one === "string")) return each;
-  // Its tables take 80 MB, so that only a process that is sent tokens loads them.
+  // The tables take 80 MB, so they are loaded at the first request with tokens.
   const { decode } = await import("gpt-tokenizer/encoding/cl100k_base");
   const lists = each as number[][]; // the schema has one kind in a list
   const total = lists.reduce((sum, { length }) => sum + length, 0);
@@ -112,7 +115,7 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
     };
     const { call, result } = await askModel(deps, share, asked, () => toEmbedder(share.target, request));
     const usage = result.usage && { inputTokens: result.usage.inputTokens, outputTokens: 0 };
-    // An embedding has no output, so that a usage without any is no reason to count the texts.
+    // An embedding has no output, so a usage without output tokens need not be replaced by a count.
     const estimate = () => ({ inputTokens: usage?.inputTokens || inputTokens(), outputTokens: 0 });
     const settlement = call.settle({ usage, estimate });
     return {

@@ -1,23 +1,7 @@
+import type { QueueLag } from "../observe/health.ts";
 import type { JobStore } from "../store/job-store.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import type { QueueClient } from "./queue-client.ts";
-
-/**
- * How a queue is. `waiting` counts what could run now, in BullMQ; the age is that of the oldest such record, in ms.
- * `placesPerWorker`: jobs that one of its workers runs at once, on the average; 0 without a worker.
- */
-export type QueueLag = {
-  queue: string;
-  waiting: number;
-  active: number;
-  delayed: number;
-  failed: number;
-  workers: number;
-  placesPerWorker: number;
-  oldestWaitingMs: number;
-  /** Somebody has paused it, as in Bull Board: no worker takes its jobs. */
-  isPaused: boolean;
-};
 
 export type LagDeps = {
   store: Pick<JobStore, "findOldestQueued">;

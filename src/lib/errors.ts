@@ -32,6 +32,7 @@ export const errorCodes = {
   call_too_deep: "invalid_request_error",
   missing_api_key: "authentication_error",
   invalid_api_key: "authentication_error",
+  invalid_signature: "authentication_error",
   insufficient_role: "permission_error",
   insufficient_scope: "permission_error",
   foreign_origin: "permission_error",
@@ -185,6 +186,9 @@ export function withoutText(error: ErrorView): ErrorView {
   const { text: _text, ...details } = Object(error.details);
   return { ...error, details };
 }
+
+/** Thrown by work that stops for now and goes on later: no failure. */
+export class Pause extends Error {}
 
 /** A setting that is missing or wrong; the message names each variable and what is wrong with it. */
 export class ConfigError extends Error {

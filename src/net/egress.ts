@@ -4,7 +4,7 @@ import { Agent, Pool, fetch as undiciFetch } from "undici";
 import { AppError } from "../lib/errors.ts";
 import { inSpan, type SpanStart } from "../observe/tracing.ts";
 import { checkUrl, HOW_TO_ALLOW, isPublicAddress } from "./address-rules.ts";
-import { toDepthHeader } from "./call-depth.ts";
+import { toDepthHeader } from "./call-scope.ts";
 import { asFetchError } from "./fetch-errors.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000; // a host that does not accept the connection by then counts as unreachable

@@ -1,12 +1,6 @@
 import { z } from "zod";
-import type { Config } from "../config/config.ts";
-import type { Jobs } from "../jobs/jobs.ts";
-import type { QueueClient } from "../jobs/queue-client.ts";
-import type { QueueLag } from "../jobs/queue-lag.ts";
 import { AppError } from "../lib/errors.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
-import { type RedisConnections, toRedisError } from "../store/redis/redis.ts";
-import type { Store } from "../store/store.ts";
 
 /** Longest time that one part has to answer, in ms. */
 const CHECK_TIMEOUT_MS = 2_000;
@@ -41,12 +35,41 @@ export type Readiness = z.output<typeof readinessSchema>;
 /** The readiness, which anybody may know, and the figures behind it. */
 export type Inspection = { readiness: Readiness; queues: readonly QueueLag[] };
 
+/**
+ * How a queue is. `waiting` counts what could run now, in BullMQ; the age is that of the oldest such record, in ms.
+ * `placesPerWorker`: jobs that one of its workers runs at once, on the average; 0 without a worker.
+ */
+export type QueueLag = {
+  queue: string;
+  waiting: number;
+  active: number;
+  delayed: number;
+  failed: number;
+  workers: number;
+  placesPerWorker: number;
+  oldestWaitingMs: number;
+  /** Somebody has paused it, as in Bull Board: no worker takes its jobs. */
+  isPaused: boolean;
+};
+
+type Queues = {
+  check(): Promise<void>;
+  instances(): { name: string; getWorkersCount(): Promise<number>; isPaused(): Promise<boolean> }[];
+};
+
+/** What is inspected, each part by the functions that find out how it is. A function whose part is down throws. */
 export type Inspected = {
-  store: Store;
-  redis: RedisConnections;
-  queues: QueueClient;
-  jobs: Pick<Jobs, "measure">;
-  config: Pick<Config, "health">;
+  store: {
+    ping(): Promise<unknown>;
+    checkWrites(): Promise<unknown>;
+    checkSearch(): Promise<unknown>;
+    capabilities: { vectorSearch: boolean };
+  };
+  /** `check` resolves with a remark on the server's settings, if there is one. */
+  redis: { check(): Promise<string | undefined> };
+  queues: Queues;
+  jobs: { measure(): Promise<QueueLag[]> };
+  config: { health: { maxQueueLagMs: number | undefined } };
 };
 
 /** Checks whether each part can do its work. Takes 2 s at most, and never throws. */
@@ -115,19 +138,9 @@ async function check(probe: () => Promise<unknown>): Promise<Part> {
   }
 }
 
-/**
- * Asks a queue, writes a key that is gone at once (a Redis without memory still responds), and looks at every connection of
- * this process.
- */
 async function checkRedis({ redis, queues }: Pick<Inspected, "redis" | "queues">): Promise<string | undefined> {
-  const { producer, prefix } = redis;
-  try {
-    await Promise.all([producer.set(`${prefix}:probe`, "", "PX", 1), queues.check()]);
-  } catch (error) {
-    throw toRedisError(error) ?? error;
-  }
-  redis.checkConnections();
-  return redis.remark();
+  const [remark] = await Promise.all([redis.check(), queues.check()]);
+  return remark;
 }
 
 function sumUp(lags: readonly QueueLag[]) {
@@ -146,7 +159,7 @@ function findLate(lags: readonly QueueLag[], maxMs: number | undefined): AppErro
 }
 
 /** Every queue must have a worker that takes its jobs. @throws AppError `unavailable` that names the queues without one. */
-async function findWorkers(queues: QueueClient): Promise<void> {
+async function findWorkers(queues: Queues): Promise<void> {
   const all = await Promise.all(
     queues.instances().map(async (queue) => {
       const [count, isPaused] = await Promise.all([queue.getWorkersCount(), queue.isPaused()]);

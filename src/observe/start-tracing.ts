@@ -1,4 +1,3 @@
-import type { Config } from "../config/config.ts";
 import { type Logger, makeErrorLog } from "./logger.ts";
 import { switchTracing } from "./tracing.ts";
 
@@ -8,12 +7,20 @@ const EXPORT_TIMEOUT_MS = 2_000;
 /** At most one line about a collector that does not take spans in this time, in ms. */
 const LOG_EVERY_MS = 60_000;
 
+type TracingConfig = {
+  endpoint: string | undefined;
+  headers: Record<string, string>;
+  serviceName: string | undefined;
+  /** Share of the traces that are kept, from 0 to 1. */
+  share: number;
+};
+
 /**
  * Starts OpenTelemetry for this process, when `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector: spans go there by OTLP over HTTP,
  * in batches, and are dropped when it does not take them. Otherwise nothing of OpenTelemetry is even loaded.
  * A client's `traceparent` is continued, but cannot raise the share of traces that are kept.
  */
-export async function startTracing(options: { config: Config["tracing"]; process: "api" | "worker"; logger: Logger }) {
+export async function startTracing(options: { config: TracingConfig; process: "api" | "worker"; logger: Logger }) {
   const { config, process, logger } = options;
   if (config.endpoint === undefined) return { close: async () => undefined };
   const [api, sdk, { OTLPTraceExporter }, { AsyncLocalStorageContextManager }, core, resources] = await Promise.all([

@@ -1,6 +1,5 @@
 import type { Attributes, Context, SpanKind } from "@opentelemetry/api";
-import { Rescheduled, Suspended } from "../jobs/reschedule.ts";
-import { AppError } from "../lib/errors.ts";
+import { AppError, Pause } from "../lib/errors.ts";
 
 // OpenTelemetry's API is one facade per process, and does nothing until a root starts the SDK (src/observe/start-tracing.ts), so
 // traced code needs no dependency. While tracing is off not even the facade is loaded: its empty spans cost a model call more
@@ -80,7 +79,7 @@ export async function inSpan<T>(
 
 /** What a span says of an error: its code, never its message, which may quote a caller's text. Work that waits has none. */
 export function failureOf(error: unknown): string | undefined {
-  if (error instanceof Rescheduled || error instanceof Suspended) return undefined;
+  if (error instanceof Pause) return undefined;
   return error instanceof AppError ? error.code : "unexpected";
 }
 

@@ -14,13 +14,23 @@ export type RagDeps = {
   jobs: Pick<Jobs, "submit" | "get" | "find" | "cancel">;
   gateway: Pick<
     Gateway,
-    "embed" | "complete" | "rerank" | "findJudge" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic"
+    | "embed"
+    | "complete"
+    | "plan"
+    | "answer"
+    | "stream"
+    | "rerank"
+    | "findJudge"
+    | "findWriter"
+    | "defaultEmbeddingModel"
+    | "checkEmbeddingModel"
+    | "isSemantic"
   >;
   embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;
   fetcher: GuardedFetch;
   parser: ParsePool;
-  /** Of removals and deep searches: many of one tenant let others go first. */
+  /** Turns for removals and deep searches, so that many of one tenant let other tenants go first. */
   pace: Pace;
   logger: Logger;
 };

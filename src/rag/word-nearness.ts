@@ -9,12 +9,18 @@ const MAX_PLACES = 50;
 /** A word of the query in a text: its number among them, and where it begins. */
 type Place = { at: number; word: number };
 
+/** In how many of a search's first hits each stem of a query is: the rarity of its words, as far as the search has seen it. */
+export type Holders = ReadonlyMap<string, number>;
+
 /**
  * Measures how near to each other texts have the words of a query: the share of the words that are found within one line, from
  * 0 to 1. Rare words of English count more than common ones; a word that no text has does not count. Words are compared by
- * their stems, as the index compares them.
+ * their stems, as the index compares them. Counts the texts that have each of them, too.
  */
-export function measureNearness(words: readonly string[], texts: readonly string[]): number[] {
+export function measureNearness(
+  words: readonly string[],
+  texts: readonly string[],
+): { nearness: number[]; holders: Holders } {
   const stems = new Map(words.map((word) => [stemmer(word), word]));
   const searched = Array.from(stems, ([stem, word]) => ({ stem, prefix: commonStart(word, stem) }));
   const isOfStem = makeStemTest();
@@ -24,10 +30,33 @@ export function measureNearness(words: readonly string[], texts: readonly string
       .flatMap(({ stem, prefix }, word) => placesOf(lower, prefix, (found) => isOfStem(found, stem), word))
       .sort((a, b) => a.at - b.at);
   });
-  const known = new Set(places.flat().map(({ word }) => word));
-  const weights = searched.map(({ stem }, word) => (known.has(word) ? weightOfStem(stem) : 0));
+  const counts = new Array<number>(searched.length).fill(0);
+  for (const found of places) {
+    const seen = new Set<number>();
+    for (const { word } of found) if (!seen.has(word) && seen.add(word)) counts[word] = (counts[word] ?? 0) + 1;
+  }
+  const weights = searched.map(({ stem }, word) => (counts[word] ? weightOfStem(stem) : 0));
   const all = weights.reduce((sum, weight) => sum + weight, 0) || 1;
-  return places.map((found) => heaviestLine(found, weights) / all);
+  const holders = new Map<string, number>();
+  for (const [word, { stem }] of searched.entries()) holders.set(stem, counts[word] ?? 0);
+  return {
+    nearness: places.map((found) => heaviestLine(found, weights) / all),
+    holders,
+  };
+}
+
+/** Finds out, for each text, which of the words it has, by their stems. */
+export function findWords(words: readonly string[], texts: readonly string[]): boolean[][] {
+  const isOfStem = makeStemTest();
+  const found: boolean[][] = texts.map(() => []);
+  const lower = texts.map((text) => text.toLowerCase());
+  for (const word of words) {
+    const stem = stemmer(word);
+    const prefix = commonStart(word, stem);
+    const isWanted = (other: string) => isOfStem(other, stem);
+    for (const [at, text] of lower.entries()) found[at]?.push(placesOf(text, prefix, isWanted, 0, 1).length > 0);
+  }
+  return found;
 }
 
 /** What two words begin with, at least one character. */
@@ -47,13 +76,19 @@ function makeStemTest() {
   };
 }
 
-function placesOf(text: string, prefix: string, isWanted: (word: string) => boolean, word: number): Place[] {
+function placesOf(
+  text: string,
+  prefix: string,
+  isWanted: (word: string) => boolean,
+  word: number,
+  most = MAX_PLACES,
+): Place[] {
   const places: Place[] = [];
   for (let at = text.indexOf(prefix); at !== -1; at = text.indexOf(prefix, at + prefix.length)) {
     if (isOfWord(text.charCodeAt(at - 1))) continue;
     let end = at + prefix.length;
     while (isOfWord(text.charCodeAt(end))) end += 1;
-    if (isWanted(text.slice(at, end)) && places.push({ at, word }) === MAX_PLACES) break;
+    if (isWanted(text.slice(at, end)) && places.push({ at, word }) === most) break;
   }
   return places;
 }

@@ -54,7 +54,7 @@ export type RunEnd = {
   /** Iterations: answers of the model. */
   steps: number;
   tokensUsed: number;
-  /** Those of them that models wrote. Absent in older records. */
+  /** Iterations that a model wrote. Absent in older records. */
   outputTokens?: number;
   costUsd: number;
   /** Number of its audit entries, and the hash of the last one: what the chain must lead to. */
@@ -63,7 +63,7 @@ export type RunEnd = {
   finishedAt: Date;
 };
 
-/** Something that was said before a run. */
+/** One message of the conversation before a run. */
 export type RunTurn = { role: "system" | "user" | "assistant"; content: string };
 
 /** A run of an agent. What happened in it is in its audit entries. */
@@ -72,12 +72,12 @@ export type AgentRunRecord = CountedRun & {
   /** The agent as it was when the run was accepted. */
   agentVersion: number;
   definition: AgentDefinition;
-  /** Of a sub-agent's run: the job of the outermost one. */
+  /** For a sub-agent's run: the job of the outermost run. */
   jobId: string;
-  /** Its requester: its calls are counted to them, and may do what they may. */
+  /** Who asked for the run. Its calls are billed to them and have their rights. */
   caller: StoredCaller;
   input: string;
-  /** What the caller says that was said before. */
+  /** The conversation before the run, as the caller gave it. */
   history?: RunTurn[];
   sessionId?: string;
   /** JSON text of the caller's own. */
@@ -87,9 +87,9 @@ export type AgentRunRecord = CountedRun & {
   callback?: RunCallback;
   /** 1 for a run that was asked for; one more for each agent that called the next as a tool. */
   depth: number;
-  /** The run whose tool call this one is. */
+  /** The run that started this one by a tool call. */
   parentRunId?: string;
-  /** The outermost run, of one that is inside of others. */
+  /** The outermost run; absent for a run that no other one started. */
   rootRunId?: string;
   /** Runs of all kinds that the tools of this outermost run, and of those inside of it, have started. */
   startedRuns?: number;
@@ -121,7 +121,7 @@ export type AgentRunSummaryRecord = Shown<AgentRunRecord, typeof shown> & {
   end?: Pick<RunEnd, (typeof shownOfEnd)[number]>;
 };
 
-/** What was said in a run: a turn of its session. */
+/** Input and answer of a run: one turn of its session. */
 export type AgentTurn = Pick<AgentRunRecord, "_id" | "input"> & { end: Pick<RunEnd, "output"> };
 
 /** What a sweep needs of a run, to see whether it is over. */
@@ -182,7 +182,7 @@ export function makeAgentRunStore(db: Db) {
         .sort({ _id: -1 })
         .limit(session.limit)
         .toArray(),
-    /** Counts one more run that is started inside of an outermost one; false when it has started `most`. */
+    /** Counts one more run inside an outermost run. Returns false if that has started `most` already. */
     countStarted(tenantId: string, rootRunId: string, most: number): Promise<boolean> {
       const hasRoom = { $or: [{ startedRuns: { $exists: false } }, { startedRuns: { $lt: most } }] };
       return updateIf(runs, ofTenant(tenantId, { _id: rootRunId, ...hasRoom }), { $inc: { startedRuns: 1 } });
@@ -194,7 +194,7 @@ export function makeAgentRunStore(db: Db) {
       const updatedAt = new Date(Math.min(...awaiting.map(({ until }) => until.getTime())));
       return update(tenantId, runId, { $set: { awaiting, suspendedRuns, updatedAt } });
     },
-    /** Ends a run that is open; false when it has ended before. */
+    /** Ends an open run. Returns false if it has ended already. */
     async finish(tenantId: string, runId: string, end: RunEnd): Promise<boolean> {
       const $set = { end, updatedAt: end.finishedAt };
       const isEnded = await update(tenantId, runId, { $set, $unset: { isOpen: "" } });

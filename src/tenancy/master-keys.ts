@@ -1,30 +1,13 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { MASTER_KEY_BYTES, type MasterKey, parseMasterKeys } from "../config/master-key.ts";
 import { keepSecret } from "../lib/private-files.ts";
-import { KEY_BYTES, open, seal } from "./envelope.ts";
+import { open, seal } from "./envelope.ts";
 
 /** A data key as it is stored: sealed by the master key `masterKeyId`. */
 type WrappedKey = { masterKeyId: string; wrapped: Buffer };
 
 export type MasterKeys = ReturnType<typeof makeMasterKeys>;
-
-type MasterKey = { id: string; key: Buffer };
-
-/** Reads `MASTER_KEY`: 32 bytes in base64, or several by commas, each as `id:base64` or without an id. */
-export function parseMasterKeys(text: string): MasterKey[] | null {
-  const keys = text.split(",").map((part) => {
-    const [, id, encoded = ""] = /^(?:([\w-]{1,32}):)?(.*)$/.exec(part.trim()) ?? [];
-    const key = Buffer.from(encoded, "base64");
-    return { id: id ?? fingerprint(key), key };
-  });
-  const areWhole = keys.every(({ key }) => key.length === KEY_BYTES);
-  return areWhole && new Set(keys.map(({ id }) => id)).size === keys.length ? keys : null;
-}
-
-/** Names a key by a part of its hash, so that an operator need not name it. */
-function fingerprint(key: Buffer): string {
-  return createHash("sha256").update(key).digest("hex").slice(0, 12);
-}
 
 /** The first key wraps data keys; the others unwrap those from before a rotation. @throws TypeError without a key. */
 export function makeMasterKeys(keys: readonly MasterKey[]) {
@@ -58,7 +41,7 @@ export async function openMasterKeys(options: {
   const isLocal = mongoUrl === undefined || mongoUrl.includes("%2F"); // a Unix socket, as the embedded server's
   if (!isLocal) return null;
   const path = join(dataDir, "master.key");
-  const text = await keepSecret(path, () => randomBytes(KEY_BYTES).toString("base64"));
+  const text = await keepSecret(path, () => randomBytes(MASTER_KEY_BYTES).toString("base64"));
   const keys = parseMasterKeys(text);
   if (keys === null) throw new Error(`${path} does not hold a master key`);
   return makeMasterKeys(keys);

@@ -1,4 +1,4 @@
-import type { KeyProvider } from "../gateway/providers/registry.ts";
+import type { KeyProvider } from "../config/provider-settings.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { Logger } from "../observe/logger.ts";

@@ -19,7 +19,8 @@ type Counted = Pick<
   | "customProviders"
 >;
 type Quota = {
-  setting: string;
+  /** What an operator can raise, if there is anything. */
+  setting?: string;
   /** What it limits, in words. */
   what: string;
   /** How many a tenant has; need not count further than `limit`. */
@@ -35,19 +36,19 @@ const RUNS_ADVICE = "Ask the operator for more, or to keep runs for fewer days."
 
 /** What a tenant may have a limited number of. */
 const registry = {
-  agents: { setting: "MAX_AGENTS", what: "agents", counterOf: ({ agents }) => agents.count },
-  workflows: { setting: "MAX_WORKFLOWS", what: "workflows", counterOf: ({ workflows }) => workflows.count },
+  agents: { setting: "MAX_DEFINITIONS", what: "agents", counterOf: ({ agents }) => agents.count },
+  workflows: { setting: "MAX_DEFINITIONS", what: "workflows", counterOf: ({ workflows }) => workflows.count },
   documents: { setting: "MAX_DOCUMENTS", what: "documents", counterOf: ({ documents }) => documents.countAll },
   collections: { setting: "MAX_COLLECTIONS", what: "collections", counterOf: ({ collections }) => collections.count },
   vectorStoreBatches: {
-    setting: "MAX_VECTOR_STORE_BATCHES",
+    setting: "MAX_COLLECTIONS",
     what: "batches of files in vector stores",
     counterOf: ({ vectorStoreBatches }) => vectorStoreBatches.count,
     advice: "Delete vector stores, or wait: each is kept for seven days.",
   },
   files: { setting: "MAX_FILES", what: "files", counterOf: ({ files }) => files.count },
   keys: { setting: "MAX_KEYS", what: "API keys", counterOf: ({ apiKeys }) => apiKeys.count },
-  widgetKeys: { setting: "MAX_WIDGET_KEYS", what: "widget keys", counterOf: ({ widgetKeys }) => widgetKeys.count },
+  widgetKeys: { setting: "MAX_KEYS", what: "widget keys", counterOf: ({ widgetKeys }) => widgetKeys.count },
   organizations: {
     setting: "MAX_ORGANIZATIONS",
     what: "founded organizations",
@@ -63,7 +64,7 @@ const registry = {
         use.bytes(tenantId, "sources"),
   },
   idempotencyBytes: {
-    setting: "IDEMPOTENCY_BYTES_PER_TENANT",
+    setting: "a twentieth of MAX_STORED_BYTES",
     what: "bytes of responses that are kept for repeats",
     counterOf:
       ({ use }) =>
@@ -72,7 +73,6 @@ const registry = {
     advice: "Call without an Idempotency-Key, or wait: each is kept for 24 hours.",
   },
   customProviders: {
-    setting: "MAX_CUSTOM_PROVIDERS",
     what: "custom providers",
     counterOf: ({ customProviders }) => customProviders.count,
   },
@@ -86,7 +86,7 @@ const registry = {
     advice: RUNS_ADVICE,
   },
   runBytes: {
-    setting: "MAX_RUN_BYTES",
+    setting: "MAX_STORED_BYTES",
     what: "bytes of kept runs of agents, workflows and composites",
     counterOf:
       ({ use }) =>
@@ -95,7 +95,7 @@ const registry = {
     advice: RUNS_ADVICE,
   },
   callLogBytes: {
-    setting: "MAX_CALL_LOG_BYTES",
+    setting: "half of MAX_STORED_BYTES",
     what: "bytes of call logs",
     counterOf:
       ({ use }) =>
@@ -164,7 +164,7 @@ export function makeQuotas({ store, limits }: { store: Counted; limits: Config["
 function exceeded(name: QuotaName, limit: number): AppError {
   const quota: Quota = registry[name];
   const { what, setting, advice = "Delete some first." } = quota;
-  const message = `The call would exceed the tenant's quota of ${limit} ${what} (${setting}). ${advice}`;
+  const message = `The call would exceed the tenant's quota of ${limit} ${what}${setting ? ` (${setting})` : ""}. ${advice}`;
   const details = { quota: name, limit };
   if (!quota.passes) return new AppError("quota_exceeded", message, { details });
   return new AppError("too_many_concurrent", message, { details, retryable: true, retryAfterMs: RETRY_AFTER_MS });

@@ -1,4 +1,3 @@
-import type { Batches } from "../batches/open-batches.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { Rag } from "../rag/rag.ts";
@@ -11,6 +10,14 @@ export type VectorStoreDeps = {
   rag: Rag;
   jobs: Pick<Jobs, "cancel">;
   quotas: Pick<Quotas, "check">;
-  batches: Pick<Batches, "files">;
+  /** The files of `/v1/files`, which batches read too. */
+  batches: {
+    files: {
+      /** @throws AppError `wrong_state` while a batch reads it. */
+      requireUnused(tenantId: string, fileId: string): Promise<void>;
+      removeFile(tenantId: string, fileId: string): Promise<void>;
+      removeExpired(tenantId: string, fileId: string): Promise<void>;
+    };
+  };
   logger: Logger;
 };

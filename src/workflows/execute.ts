@@ -2,7 +2,7 @@ import { AWAITING_APPROVAL } from "../jobs/job-outcome.ts";
 import { Rescheduled, Suspended } from "../jobs/reschedule.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
-import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../lib/errors.ts";
+import { AppError, type ErrorView, fromErrorView, isCancel, notFound, Pause, toErrorView } from "../lib/errors.ts";
 import { jittered } from "../lib/jitter.ts";
 import { inSpan } from "../observe/tracing.ts";
 import { isStoreFailure, Overtaken } from "../store/store-errors.ts";
@@ -72,7 +72,7 @@ async function walkToEnd(
     const closing = await walk({ deps, run, context, progress, ...turn, allSteps: countSteps(planned) }, planned);
     return await finish(closing ?? { status: "completed" });
   } catch (error) {
-    if (error instanceof Rescheduled || error instanceof Suspended) throw error;
+    if (error instanceof Pause) throw error;
     const { signal, isLastAttempt } = context;
     if (isCancel(signal.aborted ? signal.reason : error)) {
       await finish({ status: "cancelled", error: toErrorView(new AppError("cancelled", "The run was cancelled.")) });

@@ -12,6 +12,8 @@ const run = promisify(execFile);
 const breaching = {
   "src/agents/limits.ts": 'import type { Run } from "../store/run-store.ts";\nexport type Limits = { run?: Run };',
   "src/agents/state.ts": "export type State = 1;",
+  "src/observe/health.ts": 'import type { Run } from "../store/run-store.ts";\nexport type Health = { run?: Run };',
+  "src/tenancy/keys.ts": 'import type { Work } from "../jobs/work.ts";\nexport type Keys = { work?: Work };',
   "src/store/run-store.ts": 'import type { State } from "../agents/state.ts";\nexport type Run = { state: State };',
   "src/jobs/job.ts": 'import type { Work } from "./work.ts";\nexport type Job = { work?: Work };',
   "src/jobs/work.ts": 'import type { Job } from "./job.ts";\nexport type Work = { job?: Job };',
@@ -23,7 +25,7 @@ const breaching = {
 describe("the rules of import directions", function () {
   this.timeout(60_000);
 
-  it("find imports up from the store, cycles and hosts that know each other, of types too", async () => {
+  it("find imports of a higher or a neighbouring room, cycles and hosts that know each other, of types too", async () => {
     const folder = await mkdtemp(join(tmpdir(), "switchyard-imports-"));
     try {
       for (const [path, code] of Object.entries(breaching)) {
@@ -43,7 +45,9 @@ describe("the rules of import directions", function () {
       expect(found.toSorted()).to.deep.equal([
         "api-and-workers-apart: api/app.ts -> workers/main.ts",
         "no-cycles: src/jobs/job.ts -> src/jobs/work.ts",
-        "store-is-below-the-areas: src/store/run-store.ts -> src/agents/state.ts",
+        "rooms-import-downwards: src/observe/health.ts -> src/store/run-store.ts",
+        "rooms-import-downwards: src/store/run-store.ts -> src/agents/state.ts",
+        "rooms-import-downwards: src/tenancy/keys.ts -> src/jobs/work.ts",
       ]);
     } finally {
       await rm(folder, { recursive: true });

@@ -54,6 +54,25 @@ describe("batches of messages through the official client of Anthropic", functio
     client.messages.batches.create({
       requests: Object.entries(requests).map(([custom_id, params]) => ({ custom_id, params })),
     });
+  it("say how they ended, in whatever word of their provider", async () => {
+    const words: Record<string, [word: string, model: string, reason: string | undefined]> = {
+      window: ["model_context_window_exceeded", claude, "model_context_window_exceeded"],
+      declined: ["refusal", claude, "refusal"],
+      later: ["odd_word", claude, "odd_word"],
+      cut: ["model_length", "gpt-5.4-nano", "max_tokens"],
+      filtered: ["SAFETY", "gpt-5.4-nano", "refusal"],
+      unknown: ["odd_word", "gpt-5.4-nano", "max_tokens"],
+      broken: ["error", "gpt-5.4-nano", undefined],
+    };
+    const asked = Object.entries(words).map(([id, [word, model]]) => [id, ask(`END:${word}`, { model })]);
+    const batch = await create(Object.fromEntries(asked));
+    await ended(batch.id);
+    const seen: Record<string, unknown> = {};
+    for await (const { custom_id, result } of await client.messages.batches.results(batch.id))
+      seen[custom_id] = result.type === "succeeded" ? result.message.stop_reason : undefined;
+    expect(seen).to.deep.equal(Object.fromEntries(Object.entries(words).map(([id, [, , reason]]) => [id, reason])));
+  });
+
   const ended = (id: string) =>
     pollUntil(
       async () => {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import OpenAI, { toFile } from "openai";
-import { type FakeBatches, startFakeBatches } from "../support/fake-provider/batch-server.ts";
+import { batchLogprob, type FakeBatches, startFakeBatches } from "../support/fake-provider/batch-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -98,6 +98,19 @@ describe("files and batches through the official openai client", function () {
     ]);
     const [failed] = await read(batch.error_file_id);
     expect([failed.custom_id, failed.error.code]).to.deep.equal(["error", "provider_failed"]);
+  });
+
+  it("say how likely the tokens were, where a line asks for it", async () => {
+    const likely = { ...line("likely", "a lease").body, model: "gpt-4.1-mini", logprobs: true, top_logprobs: 1 };
+    const lines = [line("plain", "a lease"), line("likely", "a lease", { body: likely })];
+    const batch = await ended((await create(lines, "/v1/chat/completions")).id);
+    const answers = (await read(batch.output_file_id)).map(({ custom_id, response }) => {
+      return [custom_id, response.body.choices[0].logprobs?.content];
+    });
+    expect(answers).to.deep.equal([
+      ["plain", undefined],
+      ["likely", [batchLogprob]],
+    ]);
   });
 
   it("keeps a file, lists it, gives it back, and deletes it", async () => {

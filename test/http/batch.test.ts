@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { unavailable } from "../../src/lib/errors.ts";
 import { newId } from "../../src/lib/ids.ts";
 import {
+  batchLogprob,
   batchThinking,
   batchUsage,
   type FakeBatches,
@@ -54,7 +55,7 @@ describe("chats that may wait for a batch", () => {
     );
   };
 
-  it("end as failed where the answer does not match the schema that was asked for", async () => {
+  it("fail if the answer does not match the requested schema", async () => {
     const schema = { type: "object", properties: { at: { $ref: "#/$defs/at" } }, $defs: { at: { type: "string" } } };
     const format = { type: "json_schema", json_schema: { name: "lease", schema } };
     const accepted = await ask(models.openai, "When?", { body: { response_format: format } });
@@ -62,6 +63,46 @@ describe("chats that may wait for a batch", () => {
     expect([job.at("status"), job.at("error.code")]).to.deep.equal(["failed", "response_format_mismatch"]);
     const spent = (await client.get("/usage")).at("total.costUsd");
     expect(spent).to.be.greaterThan(0);
+  });
+
+  it("report the probability of tokens if that was requested", async () => {
+    const job = await endOf(await ask("gpt-4.1-mini", "When?", { body: { logprobs: true, top_logprobs: 1 } }));
+    expect(job.at("result.choices[0].logprobs.content")).to.deep.equal([batchLogprob]);
+  });
+
+  const ends: Record<keyof typeof models, [word: string, finishReason: string, kept?: string][]> = {
+    openai: [
+      ["model_length", "length"],
+      ["MAX_TOKENS", "length"],
+      ["Safety", "content_filter"],
+      ["odd_word", "length", "odd_word"],
+    ],
+    anthropic: [
+      ["max_tokens", "length"],
+      ["model_context_window_exceeded", "length"],
+      ["refusal", "content_filter"],
+      ["odd_word", "length", "odd_word"],
+    ],
+  };
+  for (const [provider, words] of Object.entries(ends)) {
+    it(`report their finish reason for every word that ${provider} uses`, async () => {
+      const model = models[provider as keyof typeof models];
+      const asked = await Promise.all(words.map(([word]) => ask(model, `END:${word}`)));
+      for (const [place, accepted] of asked.entries()) {
+        const job = await endOf(accepted);
+        const [word, finishReason, kept] = words[place] ?? [];
+        expect(
+          [job.at("status"), job.at("result.choices[0].finish_reason"), job.at("result.providerFinishReason")],
+          word,
+        ).to.deep.equal(["completed", finishReason, kept]);
+      }
+    });
+  }
+
+  it("fail if the provider reports a failure", async () => {
+    const job = await endOf(await ask(models.openai, "END:error"));
+    expect([job.at("status"), job.at("error.code")]).to.deep.equal(["failed", "provider_failed"]);
+    expect(JSON.stringify(job.at("error"))).to.include("Re: END:error");
   });
 
   for (const [provider, model] of Object.entries(models)) {
@@ -258,7 +299,7 @@ describe("chats that may wait for a batch", () => {
       }
     });
 
-    it("are answered by another batch when a late worker put them into one that has ended", async () => {
+    it("are answered by another batch if a late worker put them into one that has ended", async () => {
       const tenantId = await tenantOf(test);
       const { store } = test.platform;
       const first = await endOf(await ask(models.openai, "of the batch that has ended"));

@@ -92,7 +92,7 @@ describe("bodies with very many fields", function () {
     const routes: [method: string, path: string, bytes: number, words: string][] = [
       ["POST", "/ai/chat", 4 << 20, "4 MB (MAX_JSON_BYTES)"],
       ["POST", "/v1/responses", 4 << 20, "4 MB (MAX_JSON_BYTES)"],
-      ["POST", "/rag/ingest", 20 << 20, "20 MB (MAX_CONTENT_BYTES)"],
+      ["POST", "/rag/ingest", 20 << 20, "20 MB (5 times MAX_JSON_BYTES)"],
       ["POST", "/keys", 256 << 10, "256 KB"],
       ["PUT", "/budget", 256 << 10, "256 KB"],
       ["PUT", "/rag/settings", 256 << 10, "256 KB"],

@@ -21,20 +21,15 @@ describe("quotas", () => {
   let stranger: ApiClient;
   before(async () => {
     const env = {
-      MAX_AGENTS: "3",
-      MAX_WORKFLOWS: "2",
+      MAX_DEFINITIONS: "3",
       MAX_DOCUMENTS: "3",
       MAX_FILES: "2",
       MAX_KEYS: "5",
-      MAX_WIDGET_KEYS: "2",
       MAX_ORGANIZATIONS: "2",
       MAX_OPEN_BATCHES: "2",
-      MAX_STORED_BYTES: "5000",
-      IDEMPOTENCY_BYTES_PER_TENANT: "4000",
-      MAX_CUSTOM_PROVIDERS: "2",
+      MAX_STORED_BYTES: "80000",
       MAX_OPEN_JOBS: "6",
       MAX_COLLECTIONS: "2",
-      MAX_VECTOR_STORE_BATCHES: "2",
     };
     test = await startPlatform({ workers: false, env });
     owner = makeClient({ url: test.url, key: test.keys.owner });
@@ -58,14 +53,14 @@ describe("quotas", () => {
     {
       name: "agents",
       limit: 3,
-      setting: "MAX_AGENTS",
+      setting: "MAX_DEFINITIONS",
       make: (client) => client.post("/agents", agent),
       remove: (client, made) => client.delete(`/agents/${made.string("agentId")}`),
     },
     {
       name: "workflows",
-      limit: 2,
-      setting: "MAX_WORKFLOWS",
+      limit: 3,
+      setting: "MAX_DEFINITIONS",
       make: (client) => client.post("/workflows", workflow),
       remove: (client, made) => client.delete(`/workflows/${made.string("workflowId")}`),
     },
@@ -99,15 +94,15 @@ describe("quotas", () => {
     },
     {
       name: "customProviders",
-      limit: 2,
-      setting: "MAX_CUSTOM_PROVIDERS",
+      limit: 20,
+      setting: "20 custom providers",
       make: (client) => client.request("PUT", `/ai/providers/custom/p-${nextProvider++}`, { body: provider }),
       remove: (client, made) => client.delete(`/ai/providers/custom/${made.string("name")}`),
     },
     {
       name: "widgetKeys",
-      limit: 2,
-      setting: "MAX_WIDGET_KEYS",
+      limit: 5,
+      setting: "MAX_KEYS",
       make: (client) => client.post("/ai/widget/key", {}),
       remove: (client, made) => client.delete("/ai/widget/key", { body: { id: made.string("id") } }),
     },
@@ -168,21 +163,21 @@ describe("quotas", () => {
       form.set("file", new Blob(["x".repeat(bytes)]), "requests.jsonl");
       return keeper.request("POST", "/v1/files", { raw: form });
     };
-    const first = await ingest(3_000);
+    const first = await ingest(48_000);
     expect(first.status).to.equal(202);
-    const file = await store(1_500);
+    const file = await store(24_000);
     expect(file.status).to.equal(200);
-    expect(await usedBy(keeper, "storedBytes")).to.deep.equal({ used: 4_500, limit: 5_000 });
-    for (const refused of [await ingest(502), await store(501)]) {
+    expect(await usedBy(keeper, "storedBytes")).to.deep.equal({ used: 72_000, limit: 80_000 });
+    for (const refused of [await ingest(8_002), await store(8_001)]) {
       expect([refused.status, refused.at("error.code")]).to.deep.equal([413, "quota_exceeded"]);
-      expect(refused.at("error.details")).to.deep.equal({ quota: "storedBytes", limit: 5_000 });
+      expect(refused.at("error.details")).to.deep.equal({ quota: "storedBytes", limit: 80_000 });
     }
     expect((await usedBy(keeper, "documents")).used, "nothing is left of what was refused").to.equal(1);
-    expect((await ingest(500)).status, "to the last byte").to.equal(202);
+    expect((await ingest(8_000)).status, "to the last byte").to.equal(202);
     expect((await keeper.delete(`/rag/documents/${first.string("documentId")}`)).status).to.equal(204);
     expect((await keeper.delete(`/v1/files/${file.string("id")}`)).status).to.equal(200);
-    expect((await usedBy(keeper, "storedBytes")).used).to.equal(500);
-    expect((await store(4_500)).status, "in the place of the deleted ones").to.equal(200);
+    expect((await usedBy(keeper, "storedBytes")).used).to.equal(8_000);
+    expect((await store(72_000)).status, "in the place of the deleted ones").to.equal(200);
   });
 
   it("limit the bytes that are kept for repeats, and answer repeats and calls without a key all the same", async () => {
@@ -223,7 +218,7 @@ describe("quotas", () => {
     for (const refused of [await add(), await caller.post("/v1/vector_stores", { file_ids: [file] })]) {
       expect([refused.status, refused.at("error.code")]).to.deep.equal([413, "quota_exceeded"]);
       expect(refused.at("error.details")).to.deep.equal({ quota: "vectorStoreBatches", limit: 2 });
-      expect(refused.string("error.message")).to.include("MAX_VECTOR_STORE_BATCHES").and.include("seven days");
+      expect(refused.string("error.message")).to.include("MAX_COLLECTIONS").and.include("seven days");
     }
     expect(await usedBy(caller, "vectorStoreBatches")).to.deep.equal({ used: 2, limit: 2 });
     expect((await usedBy(caller, "collections")).used, "no store is left of the refused call").to.equal(1);

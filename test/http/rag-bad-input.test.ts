@@ -17,7 +17,7 @@ describe("knowledge retrieval, bad input", () => {
     web = await startDocumentServer();
     canary = await startDocumentServer();
     platform = await startPlatform({
-      env: { FETCH_ALLOW_ORIGINS: web.origin, MAX_CONTENT_BYTES: String(jsonLimit) },
+      env: { FETCH_ALLOW_ORIGINS: web.origin, MAX_JSON_BYTES: String(Math.floor(jsonLimit / 5)) },
     });
     client = makeClient({ url: platform.url, key: platform.keys.member });
   });

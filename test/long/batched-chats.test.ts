@@ -30,7 +30,6 @@ describe("1,000 batched chats of five tenants, with workers that are killed", fu
         BATCH_MAX_LINES: "100",
         BATCH_COLLECT_MS: "500",
         BATCH_POLL_MS: "200",
-        BATCH_SETTLE_MS: "5000",
         JOB_LEASE_MS: "1000",
         RECONCILE_EVERY_MS: "300",
       },

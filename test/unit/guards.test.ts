@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
-import { inspect } from "../../src/composite/guards/guard.ts";
 import { profiles } from "../../src/composite/profiles.ts";
+import { inspect } from "../../src/guards/guard.ts";
 import { mustBlock, mustPass } from "../support/guard-cases.ts";
 import { hostileForms, oddForms } from "../support/guard-odd-forms.ts";
 import { hostileTexts } from "../support/hostile-texts.ts";

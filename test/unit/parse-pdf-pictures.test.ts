@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import PdfDocument from "pdfkit";
-import { languageFile } from "../../src/rag/parse/ocr-languages.ts";
+import { languageFile } from "../../src/lib/ocr-languages.ts";
 import { parsePdf } from "../../src/rag/parse/pdf.ts";
 import { draw, makeRawPdf } from "../support/raw-pdf.ts";
 import { makeScannedPdf, pictureOf } from "../support/scans.ts";

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { fuseRanks } from "../../src/rag/fuse-ranks.ts";
 import { inBatches } from "../../src/rag/index-document.ts";
 import { firstLineOf } from "../../src/rag/parse/section.ts";
-import { lexicalQuery } from "../../src/rag/query.ts";
+import { lexicalQuery } from "../../src/rag/query-words.ts";
 import { tagsOf } from "../../src/rag/schemas.ts";
 import { documentStates, documentStatesBefore, documentTransitions } from "../../src/store/document-state.ts";
 import { scanText, scanVectors, similarity } from "../../src/store/exact-scan.ts";

@@ -20,31 +20,30 @@ const idsOf = (hits: readonly { _id: string }[]) => hits.map(({ _id }) => _id).j
 const offline = (text: string) => ({ text, isSemantic: () => false });
 const semantic = (text: string) => ({ text, isSemantic: () => true });
 
+const nearness = (...given: Parameters<typeof measureNearness>) => measureNearness(...given).nearness;
+
 const filler = "word ".repeat(30);
 
 describe("nearness of words", () => {
   it("is the share of the words that stand within a line, by their stems", () => {
     const near = "Installing the printers";
     const apart = `Installations are free. ${filler} A printer is not.`;
-    expect(measureNearness(["install", "printer"], [near, apart])).to.deep.equal([1, 0.5]);
+    expect(nearness(["install", "printer"], [near, apart])).to.deep.equal([1, 0.5]);
   });
 
   it("does not count parts of other words", () => {
-    expect(measureNearness(["cat", "dog"], ["cat dog", "concat dogma"])).to.deep.equal([1, 0]);
+    expect(nearness(["cat", "dog"], ["cat dog", "concat dogma"])).to.deep.equal([1, 0]);
   });
 
   it("counts rare words of English for more, and words that no text has for nothing", () => {
-    const [rare = 0, common = 0, both] = measureNearness(
-      ["want", "zymurgy", "absent"],
-      ["zymurgy", "want", "want zymurgy"],
-    );
+    const [rare = 0, common = 0, both] = nearness(["want", "zymurgy", "absent"], ["zymurgy", "want", "want zymurgy"]);
     expect(rare).to.be.greaterThan(2 * common);
     expect(both).to.equal(1);
   });
 
   it("reads words of other scripts, and those beside quotation marks and dashes", () => {
-    expect(measureNearness(["größe", "ändern"], ["„Größe“—ändern"])).to.deep.equal([1]);
-    expect(measureNearness(["размер", "шрифта"], ["Размер шрифта"])).to.deep.equal([1]);
+    expect(nearness(["größe", "ändern"], ["„Größe“—ändern"])).to.deep.equal([1]);
+    expect(nearness(["размер", "шрифта"], ["Размер шрифта"])).to.deep.equal([1]);
   });
 });
 
@@ -52,7 +51,7 @@ describe("the ranking of a query's hits", () => {
   it("puts a hit first whose words stand together, where the word scores are alike", () => {
     const apart = hit("a", { wordScore: 1.1, content: `purple ${filler} lantern` });
     const near = hit("b", { content: `the purple lantern ${filler}` });
-    const rank = (text: string) => rankHits({ byText: rankByWords([apart, near], text) }, offline(text));
+    const rank = (text: string) => rankHits({ byText: rankByWords([apart, near], text).hits }, offline(text));
     const ranked = rank("purple lantern");
     expect(idsOf(ranked)).to.equal("ba");
     expect(ranked[0]?.score).to.be.greaterThan(ranked[1]?.score ?? 1);

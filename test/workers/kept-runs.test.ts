@@ -11,7 +11,9 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const MAX_RUNS = 3;
 const MAX_RUN_BYTES = 100_000;
-const MAX_CALL_LOG_BYTES = 4 * 1_024;
+/** Call logs have half of what runs have, and 1 KiB each. */
+const MAX_CALL_LOG_BYTES = MAX_RUN_BYTES / 2;
+const KEPT_LOGS = 48;
 const DAY_MS = 86_400_000;
 const later = { headers: { prefer: "respond-async" } };
 const wait = { headers: { prefer: "wait=60" } };
@@ -21,8 +23,7 @@ describe("runs and call logs that a tenant keeps", () => {
   before(async () => {
     const env = {
       MAX_RUNS: `${MAX_RUNS}`,
-      MAX_RUN_BYTES: `${MAX_RUN_BYTES}`,
-      MAX_CALL_LOG_BYTES: `${MAX_CALL_LOG_BYTES}`,
+      MAX_STORED_BYTES: `${MAX_RUN_BYTES}`,
       WORKFLOW_RUN_DAYS: "10",
     };
     test = await startPlatform({ env });
@@ -139,20 +140,20 @@ describe("runs and call logs that a tenant keeps", () => {
   it("lose the oldest call logs beyond a tenant's bytes, and no others", async () => {
     const { platform } = test;
     const [{ tenantId, client }, quiet] = [await found("logger"), await found("quiet")];
-    const logs = Array.from({ length: 10 }, () => makeCompletion({ tenantId }));
+    const logs = Array.from({ length: 60 }, () => makeCompletion({ tenantId }));
     const young = makeCompletion({ tenantId: quiet.tenantId });
     await platform.store.completions.insertMany([...logs, young]);
     await platform.store.completions.insertMany(logs); // repeated, as after a failed write
-    expect(await usedBy(client, "callLogBytes")).to.deep.equal({ used: 10 * 1_024, limit: MAX_CALL_LOG_BYTES });
+    expect(await usedBy(client, "callLogBytes")).to.deep.equal({ used: 60 * 1_024, limit: MAX_CALL_LOG_BYTES });
     await removeExcess(platform);
-    const listed = (await client.get("/ai/logs")).at("data") as { logId: string }[];
+    const listed = (await client.get("/ai/logs?limit=100")).at("data") as { logId: string }[];
     expect(listed.map(({ logId }) => logId)).to.deep.equal(
       logs
-        .slice(6)
+        .slice(-KEPT_LOGS)
         .map(({ _id }) => _id)
         .reverse(),
     );
-    expect((await usedBy(client, "callLogBytes")).used).to.equal(4 * 1_024);
+    expect((await usedBy(client, "callLogBytes")).used).to.equal(KEPT_LOGS * 1_024);
     expect((await quiet.client.get(`/ai/logs/${young._id}`)).status, "another tenant's").to.equal(200);
     expect(Number((await client.get("/usage")).at("total.requests")), "usage is apart").to.equal(0);
   });

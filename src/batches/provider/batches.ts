@@ -6,6 +6,7 @@ import { batchQueue } from "../../jobs/queues.ts";
 import { submitWork, type Work, type WorkRecord } from "../../jobs/work.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/ids.ts";
+import { currentRequestId } from "../../net/call-scope.ts";
 import type { BatchItemRecord, BatchRecord } from "../../store/batch-store.ts";
 import type { JobRecord } from "../../store/job-record.ts";
 import { unlessDuplicate } from "../../store/writes.ts";
@@ -84,7 +85,7 @@ export function makeBatches(deps: BatchDeps) {
         expiries: 0,
         logId: newId("log"),
         ...(reserved && { reserved }),
-        ...defined({ debug, origin: caller.origin }),
+        ...defined({ debug, origin: caller.origin, requestId: currentRequestId() }),
         createdAt: new Date(now),
         expireAt: new Date(now + KEEP_ITEM_MS),
       };

@@ -151,6 +151,7 @@ function toRecord(item: BatchItemRecord, spent: Spent, result?: CompletionResult
     tenantId: item.tenantId,
     keyId: item.keyId,
     surface: item.surface,
+    requestId: item.requestId,
     ...item.origin,
     jobId: item._id,
     endUser: endUserOf(item.request),

@@ -22,7 +22,7 @@ import { makeStreamedResponse, toDeltas } from "./streamed-response.ts";
 /** How long an answer is kept when the request does not say, in seconds. */
 const DEFAULT_TTL_SECONDS = 300;
 
-/** Answers chats: each is planned, and then answered once, as a whole or as a stream. */
+/** Answers chats. Each is planned first, and then answered once, either whole or as a stream. */
 export type Answerer = {
   /** Throws as `planChat`. */
   plan(caller: GatewayCaller, request: ChatRequest): Promise<PlannedChat>;
@@ -33,9 +33,9 @@ export type Answerer = {
 };
 
 /**
- * Answers chats by models. Identical chats of a tenant are answered by one call: from the cache, or together with one that is
- * under way. A chat is cacheable when it says so, or when its temperature is 0. Only whole answers are kept, and none of a
- * fallback, which the key does not name.
+ * Answers chats by models. Identical chats of a tenant share one call: the answer comes from the cache, or from a call that is
+ * under way. A chat is cacheable if it says so, or if its temperature is 0. Only complete answers are cached. The answer of a
+ * fallback is not cached, since the key does not name the fallback.
  */
 export function makeAnswerer(deps: GatewayDeps, responses: ResponseCache): Answerer {
   const compress = makeCompressor();
@@ -100,7 +100,7 @@ export function makeAnswerer(deps: GatewayDeps, responses: ResponseCache): Answe
       failure = error;
       throw error;
     } finally {
-      copy?.fail(failure); // does nothing to one that came to its end
+      copy?.fail(failure); // has no effect on a stream that has ended
     }
   }
 
@@ -129,7 +129,7 @@ async function planWhole(deps: GatewayDeps, caller: GatewayCaller, request: Chat
 
 const isCacheable = ({ options, temperature }: ChatRequest) => options?.cache ?? temperature === 0;
 
-/** A hash of what the answer depends on: the tenant, the model, and the request as the provider would get it. */
+/** A hash of all that the answer depends on: the tenant, the model, and the request that the provider would get. */
 function toKey({ caller: { tenantId }, plan, request }: PlannedChat): string {
   const { model } = plan.routing;
   return createHash("sha256")
@@ -166,8 +166,8 @@ async function firstOf<T>(items: AsyncIterable<T>): Promise<T> {
 }
 
 /**
- * Answers a planned chat: asks the provider with retries, then the plan's fallbacks, and settles a record of each
- * model that was asked, also when it fails.
+ * Answers a planned chat. It asks the provider with retries, then the plan's fallbacks. The record of each model that was asked
+ * is settled, even if the call fails.
  * @throws AppError `provider_key_refused`, `provider_failed`, `provider_rate_limited`, `provider_timeout`, `client_closed`,
  * `response_format_mismatch`; what checks of schemas throw.
  */

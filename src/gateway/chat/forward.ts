@@ -19,9 +19,9 @@ export type ForwardedChat = {
   model: CataloguedModel;
   requested: string;
   raw: RawRequest;
-  /** What it says in the one form, to count it by; undefined where that does not hold all of it. */
+  /** The request as messages of our own form, for counting; undefined if that form cannot hold all of it. */
   chat: ChatRequest | undefined;
-  /** The most tokens that the rest of it has; undefined where its bytes do not say. */
+  /** Upper bound for the tokens of the rest; undefined if its bytes give none. */
   unreadTokens: number | undefined;
   maxTokens: number | undefined;
 };
@@ -30,7 +30,7 @@ export const makeForwardedChats = (deps: GatewayDeps) => ({
   find: (tenantId: string, name: string) => findForwarding(deps, tenantId, name),
   complete: (caller: GatewayCaller, chat: ForwardedChat) => forward(deps, caller, chat),
   stream: (caller: GatewayCaller, chat: ForwardedChat) => forwardStream(deps, caller, chat),
-  /** For what costs nothing, as counting tokens does. */
+  /** Set for a request that costs nothing, such as counting tokens. */
   free: (caller: GatewayCaller, chat: ForwardedChat) => forwardFree(deps, caller, chat),
 });
 
@@ -66,7 +66,7 @@ function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat):
   });
 }
 
-/** The same as a stream of whole events. Retries until the first of them, never after it. Throws also in the middle. */
+/** The same as a stream of whole events. It retries until the first event, never after it. It may also throw in the middle. */
 async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): AsyncGenerator<Buffer> {
   const { about, wire, toEnd } = toCounted(caller, chat);
   const { call, iterator, first, permit } = await askForwarded(deps, caller, chat, async (modelAttempt) => {
@@ -150,7 +150,7 @@ function requireForwarding(deps: GatewayDeps, model: CataloguedModel): Forwardin
   return forwarding;
 }
 
-/** A request that is not read as it is counted: in the one form as far as that holds it, and by its text else. */
+/** Counts a forwarded request: by our own form if that holds all of it, else by its text. */
 export function toCountedRequest({ model, raw, chat, unreadTokens, maxTokens }: ForwardedChat) {
   const known = chat && toCompletionRequest(chat, model);
   const opaque = { model: model.id, messages: [{ role: "user" as const, content: raw.body }] };
@@ -164,7 +164,7 @@ export function toCountedRequest({ model, raw, chat, unreadTokens, maxTokens }: 
   return { known, wire, toBounds };
 }
 
-/** What the record and the budget need to know of a request that is not read. */
+/** The facts about a forwarded request that its record and the budget need. */
 function toCounted(caller: GatewayCaller, chat: ForwardedChat) {
   const { model, raw } = chat;
   const { known, wire, toBounds } = toCountedRequest(chat);

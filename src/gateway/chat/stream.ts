@@ -18,6 +18,9 @@ import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "
  */
 const SILENCE_MS = 5_000;
 
+/** A stream that has said more waits for a place among its tenant's large ones before it says more, in characters. */
+const LARGE_CHARACTERS = 256 << 10;
+
 /** Stands for the error of a reader that left, which is made only then: an error costs more than a token. */
 const readerLeft = Symbol("reader left");
 
@@ -35,6 +38,7 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
   const response = makeStreamedResponse();
   const opening = withFallbacks(deps, plan, (modelAttempt) => openStream(deps, chat, modelAttempt, upstream.signal));
   let stream: OpenStream | undefined;
+  let leaveLarge: (() => void) | undefined;
   let failure: unknown = readerLeft;
   try {
     if (await isSilentFor(SILENCE_MS, opening)) yield [];
@@ -46,6 +50,8 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
       const deltas = response.take(filter ? filter(parts) : parts, stream.model.provider);
       if (response.finish() === undefined) {
         if (deltas.length > 0) yield deltas;
+        if (response.characters() > LARGE_CHARACTERS)
+          leaveLarge ??= await deps.largeStreams.enter(caller.tenantId, caller.signal);
         continue;
       }
       if (filter && deltas.length > 0) yield deltas.splice(0); // the check of the whole text may take a while
@@ -59,8 +65,9 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
     failure = error;
     throw error;
   } finally {
+    leaveLarge?.();
     upstream.release(failure === undefined);
-    stream ??= await opening.catch(() => undefined); // one that did not open has settled its own record
+    stream ??= await opening.catch(() => undefined); // a stream that did not open has settled its own record
     await stream?.result.leave();
     if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
     stream?.result.permit.note(() => factsOf(response));
@@ -88,13 +95,13 @@ async function endStream(stream: OpenStream, response: StreamedResponse): Promis
   return { type: "end", toolCalls, ...defined({ parts, providerFinishReason }), ...settled };
 }
 
-/** What a stream has reported of itself. */
+/** The fields that a stream has reported about itself. */
 export function factsOf(response: StreamedResponse) {
   const { finishReason, providerFinishReason } = response.finish() ?? {};
   return { ...response.about(), usage: response.usage(), finishReason, providerFinishReason };
 }
 
-/** A signal that aborts with the caller's, and when the stream is released before it is complete. */
+/** A signal that aborts with the caller's signal, or if the stream is released before it is complete. */
 function makeUpstream(signal: AbortSignal): { signal: AbortSignal; release(isComplete: boolean): void } {
   const controller = new AbortController();
   const onAbort = () => controller.abort(signal.reason);

@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { jittered } from "../../lib/jitter.ts";
 import type { Logger } from "../../observe/logger.ts";
-import type { CallMetrics } from "../../observe/metrics/call-metrics.ts";
 import type { CompletionRecord, CompletionStore } from "../../store/completion-store.ts";
 import type { Store } from "../../store/store.ts";
 import { isStoreRejection } from "../../store/store-errors.ts";
@@ -30,7 +29,7 @@ type LedgerDeps = {
   checkWrites: Store["checkWrites"];
   logger: Logger;
   /** Counts a record. One that is written again after a crash is counted again; the ledger has it once. */
-  onSettled: CallMetrics["settled"];
+  onSettled: (call: CompletionRecord) => void;
 };
 
 /** Writes what model calls cost, in groups and behind the calls: the hot path does not wait for the store. */
@@ -51,7 +50,7 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
   };
 
   const write = async (batch: readonly CompletionRecord[]) => {
-    const [number, increments] = [++batches, toIncrements(batch)]; // once: each attempt must add the same
+    const [number, increments] = [++batches, toIncrements(batch)]; // computed once, since each attempt must add the same
     for (let attempts = 1; ; attempts++) {
       try {
         // The records first: a process that is killed in between leaves a call uncounted, and none counted without a record.
@@ -80,7 +79,9 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
     }
   };
   const takeTurn = makeTurns(writeWaiting);
-  /** Writes what waits. What comes while a write runs waits for its own time: many small writes cost more. */
+  /**
+   * Writes the waiting records. Records that arrive during a write wait for the next one, since many small writes cost more.
+   */
   const start = () => {
     clearTimeout(timer);
     timer = undefined;
@@ -112,7 +113,7 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
       await checkWrites();
       isRejected = false;
     },
-    /** The record of a call that is not written yet. */
+    /** The record of a call, if it waits to be written. */
     pending: (logId: string) => waiting.get(logId),
     /** Resolves when all that was recorded before is written, or given up after a few attempts. */
     flush: start,

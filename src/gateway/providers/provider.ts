@@ -216,12 +216,8 @@ export type Provider = {
   close?(): Promise<void>;
 };
 
-/** A provider that takes customers' keys. Its settings are named after its id: `<ID>_API_KEY` and `<ID>_BASE_URL`. */
+/** A provider that takes customers' keys. Its id and its settings are in src/config/provider-settings.ts. */
 export type KeyedProvider = {
-  /** As it writes itself. */
-  name: string;
-  /** Where its API is, unless the setting names another place. */
-  baseUrl: string;
   models: readonly ProviderModel[];
   keys: {
     /** How its keys begin, and the words for a key that does not. */

@@ -1,8 +1,9 @@
 import { request } from "undici";
 import type { Config } from "../../config/config.ts";
+import type { KeyProvider } from "../../config/provider-settings.ts";
 import { AppError, invalidRequest } from "../../lib/errors.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
-import { type KeyProvider, keyedProviders } from "./registry.ts";
+import { keyedProviders } from "./registry.ts";
 
 /** Longest wait for a provider's verdict on a key, in ms. */
 const TIMEOUT_MS = 10_000;

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { AppError } from "../../lib/errors.ts";
-import { toDepthHeader } from "../../net/call-depth.ts";
+import { toDepthHeader } from "../../net/call-scope.ts";
 import { type EnterLarge, takeTurn } from "./large-answers.ts";
 import { fromAbort, fromConnectionError, isHeadersTimeout } from "./transport-errors.ts";
 

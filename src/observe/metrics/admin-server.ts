@@ -1,11 +1,18 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { listen } from "../../lib/listen.ts";
-import type { Platform } from "../../platform.ts";
-import { checkOwnHealth, inspect } from "../health.ts";
+import { checkOwnHealth, type Inspected, inspect } from "../health.ts";
+import type { Logger } from "../logger.ts";
+import type { Metrics } from "./metrics.ts";
 
 /** Longest time for a request to arrive, in ms. */
 const REQUEST_TIMEOUT_MS = 10_000;
+
+type Platform = Inspected & {
+  metrics: Metrics;
+  logger: Logger;
+  config: { metrics: { host: string; port: number | undefined } };
+};
 
 type OpsReply = { status: number; contentType: string; text: string };
 

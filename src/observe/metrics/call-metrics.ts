@@ -1,7 +1,21 @@
 import type { Registry } from "prom-client";
-import { isCustom } from "../../gateway/providers/registry.ts";
-import type { CompletionRecord } from "../../store/completion-store.ts";
 import { instrumentsOf } from "./instruments.ts";
+
+/** What is counted of a model call that was settled. */
+type SettledCall = {
+  provider: string;
+  model: string;
+  kind: string;
+  outcome: string;
+  attempts: number;
+  durationMs: number;
+  firstTokenMs?: number;
+  inputTokens: number;
+  outputTokens: number;
+  costNanoUsd: number;
+  isCached: boolean;
+  isBatched?: boolean;
+};
 
 export type CallMetrics = ReturnType<typeof makeCallMetrics>;
 
@@ -9,10 +23,14 @@ const NANO = 1e9;
 /** Stands for the providers and models of tenants, whose names are no labels. */
 const CUSTOM = "custom";
 
-/** Metrics of model calls. Their labels come from the catalogue and the ledger. */
-export function makeCallMetrics(registry: Registry) {
+/**
+ * Metrics of model calls. Their labels come from the catalogue and the ledger. `isCustom`: whether a provider is a tenant's own,
+ * whose name is no label.
+ */
+export function makeCallMetrics(registry: Registry, isCustom: (provider: string) => boolean) {
+  const labelOf = (provider: string) => (isCustom(provider) ? CUSTOM : provider);
   const { counter, gauge, histogram } = instrumentsOf(registry);
-  const countMoney = makeMoneyMetrics(registry);
+  const countMoney = makeMoneyMetrics(registry, labelOf);
   const duration = histogram("switchyard_gateway_call_duration_seconds", {
     help: "Time of a model call to a provider, retries included, until the end of its response",
     labels: ["provider", "kind", "outcome"],
@@ -32,7 +50,7 @@ export function makeCallMetrics(registry: Registry) {
   });
   return {
     /** A model call was settled; its ledger record says how. */
-    settled: (call: CompletionRecord): void => {
+    settled: (call: SettledCall): void => {
       const { kind, outcome } = call;
       const provider = labelOf(call.provider);
       countMoney(call);
@@ -57,7 +75,7 @@ export function makeCallMetrics(registry: Registry) {
   };
 }
 
-function makeMoneyMetrics(registry: Registry): (call: CompletionRecord) => void {
+function makeMoneyMetrics(registry: Registry, labelOf: (provider: string) => string): (call: SettledCall) => void {
   const { counter } = instrumentsOf(registry);
   const calls = counter("switchyard_gateway_calls_total", {
     help: "Model calls by model, outcome, and source of the response: the provider, one of its batches, or our cache",
@@ -74,7 +92,7 @@ function makeMoneyMetrics(registry: Registry): (call: CompletionRecord) => void 
   return function countMoney(call) {
     const { kind, outcome } = call;
     const provider = labelOf(call.provider);
-    const model = isCustom(call.provider) ? CUSTOM : call.model;
+    const model = provider === CUSTOM ? CUSTOM : call.model;
     calls.inc({ provider, model, kind, outcome, source: sourceOf(call) });
     if (call.isCached) return;
     tokens.inc({ provider, model, direction: "input" }, call.inputTokens);
@@ -83,9 +101,7 @@ function makeMoneyMetrics(registry: Registry): (call: CompletionRecord) => void 
   };
 }
 
-const labelOf = (provider: string) => (isCustom(provider) ? CUSTOM : provider);
-
-function sourceOf({ isCached, isBatched }: CompletionRecord): "cache" | "batch" | "provider" {
+function sourceOf({ isCached, isBatched }: SettledCall): "cache" | "batch" | "provider" {
   if (isCached) return "cache";
   return isBatched === true ? "batch" : "provider";
 }

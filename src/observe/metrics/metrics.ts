@@ -4,16 +4,19 @@ import { makeCallMetrics } from "./call-metrics.ts";
 import { instrumentsOf } from "./instruments.ts";
 import { makeJobMetrics } from "./job-metrics.ts";
 
+export type Metrics = ReturnType<typeof makeMetrics>;
+
 /**
  * What a process counts about itself, in Prometheus' terms. Labels come from sets that are known beforehand: routes, queues,
- * catalogued models, states. No id, tenant, key, surface or text of a client is one.
+ * catalogued models, states. No id, tenant, key, surface or text of a client is one. `isCustomProvider`: whether a provider is a
+ * tenant's own.
  */
-export function makeMetrics() {
+export function makeMetrics({ isCustomProvider }: { isCustomProvider: (provider: string) => boolean }) {
   const registry = new Registry();
   return {
     http: makeHttpMetrics(registry),
     jobs: makeJobMetrics(registry),
-    calls: makeCallMetrics(registry),
+    calls: makeCallMetrics(registry, isCustomProvider),
     fleet: makeFleetMetrics(registry),
     /** Adds memory, CPU, garbage collection and event loop delay, under the names that dashboards for Node expect. */
     watchProcess: (): void => collectDefaultMetrics({ register: registry }),

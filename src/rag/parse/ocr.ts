@@ -1,8 +1,8 @@
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { languageFile } from "../../lib/ocr-languages.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
-import { languageFile } from "./ocr-languages.ts";
 
 /** How text in pictures is recognized: in which languages, and for how long in all, in ms. */
 export type OcrOptions = { languages: readonly string[]; withinMs: number };

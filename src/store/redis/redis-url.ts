@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { count } from "../../config/setting-forms.ts";
 
 export type RedisHost = { host: string; port: number };
 type Credentials = { username?: string; password?: string };
@@ -40,14 +39,14 @@ export function readRedisUrl(text: string, isCluster: boolean): RedisPlace | nul
   const hosts = readHosts(authority, sentinel ? DEFAULT_SENTINEL_PORT : DEFAULT_PORT);
   const parts = path.split("/").slice(1).map(decode);
   const [primary, dbText = "0", ...more] = sentinel ? parts : [undefined, ...parts];
-  const db = count(0, 1_000_000).safeParse(dbText || "0");
-  if (hosts === null || !db.success || more.length > 0) return null;
+  const db = readNumber(dbText || "0", { from: 0, to: 1_000_000 });
+  if (hosts === null || db === null || more.length > 0) return null;
   const place = {
     host: authority,
     hosts,
-    access: { ...readUserInfo(userInfo), db: db.data, isTls: scheme === "rediss" },
+    access: { ...readUserInfo(userInfo), db, isTls: scheme === "rediss" },
   };
-  if (isCluster) return sentinel || db.data !== 0 ? null : { kind: "cluster", ...place };
+  if (isCluster) return sentinel || db !== 0 ? null : { kind: "cluster", ...place };
   if (!primary) return null;
   const given = new URLSearchParams(query);
   const credentials = credentialsOf(given.get("sentinelUsername"), given.get("sentinelPassword"));
@@ -57,10 +56,15 @@ export function readRedisUrl(text: string, isCluster: boolean): RedisPlace | nul
 function readHosts(authority: string, defaultPort: number): RedisHost[] | null {
   const hosts = authority.split(",").map((one) => {
     const [, host, text] = HOST.exec(one) ?? [];
-    const port = count(1, 65_535).safeParse(text ?? defaultPort);
-    return host !== undefined && port.success ? { host: host.replace(/^\[|\]$/g, ""), port: port.data } : null;
+    const port = text === undefined ? defaultPort : readNumber(text, { from: 1, to: 65_535 });
+    return host !== undefined && port !== null ? { host: host.replace(/^\[|\]$/g, ""), port } : null;
   });
   return hosts.every((host) => host !== null) ? hosts : null;
+}
+
+function readNumber(text: string, { from, to }: { from: number; to: number }): number | null {
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  return number >= from && number <= to ? number : null;
 }
 
 function readUserInfo(text: string): Credentials {

@@ -164,12 +164,20 @@ export async function openRedis(options: { url: string; isCluster?: boolean; pre
     },
     /** Prefix of every key. */
     prefix,
-    /** What is wrong with the server's settings, as far as is known; undefined when nothing is. */
-    remark: server.remark,
-    /** @throws AppError `unavailable` when a connection is lost, the blocking ones of workers among them. */
-    checkConnections(): void {
+    /**
+     * Writes a key that is gone at once, since a Redis without memory still responds, and looks at every connection of this
+     * process. Resolves with what is wrong with the server's settings, if anything is known.
+     * @throws AppError `unavailable` if it takes no writes, or if a connection is lost, the blocking ones of workers among them.
+     */
+    async check(): Promise<string | undefined> {
+      try {
+        await producer.set(`${prefix}:probe`, "", "PX", 1);
+      } catch (error) {
+        throw toRedisError(error) ?? error;
+      }
       const lost = open.filter(({ status }) => status !== "ready" && status !== "end").length; // a worker was closed by its end
       if (lost > 0) throw new AppError("unavailable", `${lost} of ${open.length} connections to Redis are lost`);
+      return server.remark();
     },
     close: async () => {
       await Promise.all(pings.map((each) => each.stop()));

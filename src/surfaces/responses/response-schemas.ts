@@ -4,6 +4,12 @@ import { providerFinishReason, tokenCount } from "../../gateway/schemas.ts";
 const status = z.enum(["in_progress", "completed", "incomplete"]);
 const noMarks = z.array(z.never()).describe("Always empty");
 
+/** Where in its document a passage is. */
+const placeFields = {
+  page: z.int().optional(),
+  heading: z.string().optional().describe("The headings above, joined by ` > `"),
+};
+
 export const annotationSchema = z
   .object({
     type: z.literal("file_citation"),
@@ -12,6 +18,8 @@ export const annotationSchema = z
     index: tokenCount.describe("The place in the text that rests on it, in UTF-16 units"),
     document_id: z.string(),
     chunk_id: z.string().describe("The passage: a chunk of that document"),
+    ...placeFields,
+    quote: z.string().optional().describe("The words of the passage that are nearest to what rests on it"),
   })
   .describe("A passage that `file_search` has found");
 export type Annotation = z.input<typeof annotationSchema>;
@@ -33,6 +41,8 @@ export const searchResultSchema = z.object({
   attributes: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
   document_id: z.string(),
   chunk_id: z.string(),
+  ...placeFields,
+  quote: z.string().optional().describe("The words of the passage that are nearest to the query"),
 });
 
 export const outputItemSchema = z.discriminatedUnion("type", [

@@ -17,6 +17,7 @@ export const messagesFormat: WireFormat = {
     if (body.max_tokens === undefined) return refuse("max_tokens: Field required");
     if (Number(body.temperature ?? 0) > 1) return refuse("temperature: range: 0..1");
     const turns = (body.messages ?? []) as WireTurn[];
+    if (Object(body.thread).type === "continue") return undefined; // the turns before these are here
     const hasSystemTurns = String(headers["anthropic-beta"]).includes("mid-conversation");
     return rejectTurns(hasSystemTurns ? turns.filter(({ role }) => role !== "system") : turns, refuse);
   },

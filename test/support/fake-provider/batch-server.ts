@@ -8,6 +8,8 @@ type Line = {
   question: string;
   url?: string;
   messages?: { content: unknown }[];
+  /** Whether it asks how likely its tokens were. */
+  logprobs?: boolean;
   /** What an Anthropic client sent, as it came. */
   params?: unknown;
 };
@@ -171,7 +173,13 @@ function readOpenAi(file: string, endpoint: string): Line[] {
     .map((text) => {
       const { custom_id: customId, body, url } = JSON.parse(text);
       if (url !== endpoint || !openAiPaths.includes(url)) throw new Error("another endpoint");
-      return { customId, model: body.model, question: lastOf(body.messages ?? body.input), url };
+      return {
+        customId,
+        model: body.model,
+        question: lastOf(body.messages ?? body.input),
+        url,
+        logprobs: body.logprobs === true,
+      };
     });
 }
 
@@ -224,9 +232,17 @@ function outputOf(fileId: string, batches: readonly Batch[], submitted: Map<stri
 }
 
 /** A question names how its answer is to end, as `END:length`. */
-const endOf = (question: string) => /END:(\w+)/.exec(question)?.[1] ?? "stop";
+const endOf = (question: string, end: string) => /END:(\w+)/.exec(question)?.[1] ?? end;
 
-function openAiResult({ customId, model, question, url }: Line, hasExpired: boolean): unknown {
+/** What every answer that is asked for it says of its first token. */
+export const batchLogprob = {
+  token: "Re",
+  logprob: -0.1,
+  bytes: [82, 101],
+  top_logprobs: [{ token: "Ra", logprob: -3, bytes: null }],
+};
+
+function openAiResult({ customId, model, question, url, logprobs }: Line, hasExpired: boolean): unknown {
   if (hasExpired) {
     return { custom_id: customId, response: null, error: { code: "batch_expired", message: "It took too long." } };
   }
@@ -248,7 +264,14 @@ function openAiResult({ customId, model, question, url }: Line, hasExpired: bool
     id: "chatcmpl-1",
     object: "chat.completion",
     model,
-    choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: endOf(question) }],
+    choices: [
+      {
+        index: 0,
+        message: { role: "assistant", content: text },
+        finish_reason: endOf(question, "stop"),
+        ...(logprobs && { logprobs: { content: [batchLogprob], refusal: null } }),
+      },
+    ],
     usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
   };
   const body = url === "/v1/responses" ? response : completion;
@@ -268,7 +291,7 @@ function anthropicResult(line: Line, submitted: Map<string, number>): unknown {
     role: "assistant",
     model,
     content: [...(question.includes("THINK") ? [batchThinking] : []), { type: "text", text: `Re: ${question}` }],
-    stop_reason: "end_turn",
+    stop_reason: endOf(question, "end_turn"),
     usage: { input_tokens: batchUsage.input, output_tokens: batchUsage.output },
   };
   return { custom_id: customId, result: { type: "succeeded", message } };

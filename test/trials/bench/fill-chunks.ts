@@ -1,8 +1,10 @@
 import { Binary } from "bson";
 import type { Db } from "mongodb";
 import { newId } from "../../../src/lib/ids.ts";
+import { newCollection } from "../../../src/rag/known-collections.ts";
 import { tagsOf } from "../../../src/rag/schemas.ts";
 import { collectionField, DEFAULT_COLLECTION } from "../../../src/store/collection-filter.ts";
+import { makeCollectionStore } from "../../../src/store/collection-store.ts";
 import { connectStore } from "../../../src/store/connect.ts";
 import { runConcurrently, seededRandom } from "./measure.ts";
 import type { Stack } from "./stack.ts";
@@ -32,6 +34,8 @@ export async function withStore<T>(stack: Stack, work: (db: Db) => Promise<T>): 
  * documents of 20 live chunks, in four collections, with a value that every second one has and a year. Multiples of 20.
  */
 export async function fillChunks(db: Db, tenantId: string, { from, to }: { from: number; to: number }): Promise<void> {
+  const { insert } = makeCollectionStore(db);
+  for (const name of collections.slice(1)) await insert(newCollection(tenantId, name));
   const rowsACommand = documentsACommand * chunksADocument;
   await runConcurrently(Math.ceil((to - from) / rowsACommand), commandsAtOnce, async (index) => {
     const first = from + index * rowsACommand;

@@ -20,7 +20,7 @@ const FREE_TIMEOUT_MS = 10_000;
 
 /** 500 streams at once for 30 s through one API process, and then 200 whose clients leave in the middle. */
 export async function streamsBench(): Promise<Measured[]> {
-  const upstream = await startChild("./children/stream-upstream.ts", { core: 0 });
+  const upstream = await startChild("./children/upstream.ts", { core: 0 });
   const stack = await openStack({
     env: { EDGE_BASE_URL: `${upstream.ready.url}/v1`, EDGE_MODEL: "bench" },
     apiCore: 1,

@@ -153,7 +153,6 @@ async function openServices(
     BATCH_MAX_LINES: "50",
     BATCH_COLLECT_MS: "500",
     BATCH_POLL_MS: "300",
-    BATCH_SETTLE_MS: "10000", // longer than a part is frozen
     JOB_LEASE_MS: "2000",
     RECONCILE_EVERY_MS: "500",
     STORE_TIMEOUT_MS: "2000",

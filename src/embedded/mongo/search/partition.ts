@@ -1,5 +1,4 @@
 import type { Document } from "../bson/bson-types.ts";
-import { encodeVector, scaleFor } from "./vector-codes.ts";
 
 /** Rows of one tenant (one value of the index's first filter path): their vectors lie in one block. */
 export type Partition = {
@@ -7,11 +6,6 @@ export type Partition = {
   dimensions: number;
   /** The vectors of `rows`, one behind the other, from the start; the rest is room to grow. */
   matrix: Float32Array;
-  /** The same with 8 bits a number, all by one scale, at the same places. */
-  codes: Int8Array;
-  codeScale: number;
-  /** Maximum quantization error. */
-  codeError: number;
   rows: VectorRow[];
   groups: Map<string, Group>;
   /** What searches chose since rows last came or went, by the keys of their filters. */
@@ -28,14 +22,10 @@ export type Group = { key: string; values: Document; rows: Set<VectorRow> };
 export type Chosen = { groups: ReadonlySet<Group>; count: number };
 
 const firstRoom = 16;
-/** By what part the numbers of later vectors may be larger than the largest so far, before all codes are made again. */
-const codeRoom = 0.25;
 
 export function makePartition(key: string, dimensions: number): Partition {
-  const room = firstRoom * dimensions;
-  const blocks = { matrix: new Float32Array(room), codes: new Int8Array(room) };
-  const noCodes = { codeScale: Number.POSITIVE_INFINITY, codeError: 0 };
-  return { key, dimensions, ...blocks, ...noCodes, rows: [], groups: new Map(), chosen: new Map() };
+  const matrix = new Float32Array(firstRoom * dimensions);
+  return { key, dimensions, matrix, rows: [], groups: new Map(), chosen: new Map() };
 }
 
 /** Adds a row behind the others. Its vector is of length 1. */
@@ -52,40 +42,27 @@ export function addRow(
   partition.chosen.clear();
   makeRoom(partition);
   partition.matrix.set(vector, row.place * dimensions);
-  const fits = partition.codeScale <= scaleFor(vector);
-  if (!fits) Object.assign(partition, { codeScale: scaleFor(vector, codeRoom), codeError: 0 });
-  for (let place = fits ? row.place : 0; place < rows.length; place++) encodeRow(partition, place);
   return row;
 }
 
-function encodeRow(partition: Partition, place: number): void {
-  const { matrix, codes, codeScale, codeError } = partition;
-  const [start, end] = [place * partition.dimensions, (place + 1) * partition.dimensions];
-  const lost = encodeVector(matrix.subarray(start, end), codeScale, codes.subarray(start, end));
-  partition.codeError = Math.max(codeError, lost);
-}
-
-/** Removes a row; the last one takes its place, so that the blocks stay without holes. */
+/** Removes a row; the last one takes its place, so that the block stays without holes. */
 export function removeRow(row: VectorRow): void {
   const { partition, place, group } = row;
-  const { dimensions, matrix, codes, rows } = partition;
+  const { dimensions, matrix, rows } = partition;
   partition.chosen.clear();
   group.rows.delete(row);
   if (group.rows.size === 0) partition.groups.delete(group.key);
   const last = rows.pop();
   if (last === undefined || last === row) return;
-  for (const block of [matrix, codes])
-    block.copyWithin(place * dimensions, last.place * dimensions, (last.place + 1) * dimensions);
+  matrix.copyWithin(place * dimensions, last.place * dimensions, (last.place + 1) * dimensions);
   last.place = place;
   rows[place] = last;
 }
 
 /** Room is doubled: memory that is not written to yet costs nothing, and copying is rare. */
 function makeRoom(partition: Partition): void {
-  const { matrix, codes, rows, dimensions } = partition;
+  const { matrix, rows, dimensions } = partition;
   if (rows.length * dimensions <= matrix.length) return;
   partition.matrix = new Float32Array(matrix.length * 2);
   partition.matrix.set(matrix);
-  partition.codes = new Int8Array(codes.length * 2);
-  partition.codes.set(codes);
 }

@@ -15,8 +15,6 @@ const MESSAGES = "/v1/messages";
 
 /** Anthropic's Messages API, with the key that each call brings. It has no embeddings. */
 export const anthropic: KeyedProvider = {
-  name: "Anthropic",
-  baseUrl: "https://api.anthropic.com",
   models: anthropicModels,
   keys: {
     fits: /^sk-ant-/,

@@ -11,8 +11,6 @@ const dialect: WireDialect = { maxTokensField: "max_completion_tokens" };
 
 /** OpenAI, with the key that each call brings. */
 export const openAi: KeyedProvider = {
-  name: "OpenAI",
-  baseUrl: "https://api.openai.com/v1",
   models: offeredModels,
   keys: {
     fits: /^sk-(?!ant-)/, // Anthropic's keys begin with sk- too

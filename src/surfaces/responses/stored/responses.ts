@@ -104,7 +104,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
         );
       const { response, output } = record.bytes;
       const lastBytes = response + 2 * output; // its last event has all of it, and stands beside what is kept
-      if (lastBytes > LARGE_BYTES) reserve?.(2 * lastBytes); // as it is stored, and as it is sent
+      if (lastBytes > LARGE_BYTES) reserve?.(4 * lastBytes); // as it is stored, parsed, formatted and sent
       return followEvents({ store: deps.store, watch: jobs.watch }, { ...record, jobId }, options);
     },
     /** Cancels a response in the background; one that has ended stays as it is. @throws AppError `not_found`, `invalid_request`. */

@@ -1,21 +1,32 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The upstream of the chat bench: the smallest server that answers in OpenAI's wire format, at once or as a stream. */
+/**
+ * The upstream of the benches of chats and streams: the smallest server that answers in OpenAI's wire format, at once or as a
+ * stream. A prompt may ask for a stream by a name: it then sends that name with a number, a word as often and for as long as
+ * the prompt says. Answers over IPC how many streams are open.
+ */
 const tokens = 32;
+const usage = { prompt_tokens: 60, completion_tokens: tokens, total_tokens: 60 + tokens };
+const head = { id: "chatcmpl-bench", created: 0, model: "bench" };
 const completion = JSON.stringify({
-  id: "chatcmpl-bench",
-  object: "chat.completion",
-  created: 0,
-  model: "bench",
+  ...{ ...head, object: "chat.completion", usage },
   choices: [{ index: 0, message: { role: "assistant", content: "word ".repeat(tokens) }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 60, completion_tokens: tokens, total_tokens: 60 + tokens },
 });
+const event = (more: object) => `data: ${JSON.stringify({ ...head, object: "chat.completion.chunk", ...more })}\n\n`;
 const chunk = (delta: object, finish: string | null) =>
-  `data: ${JSON.stringify({ id: "chatcmpl-bench", object: "chat.completion.chunk", created: 0, model: "bench", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+  event({ choices: [{ index: 0, delta, finish_reason: finish }] });
 const word = chunk({ content: "word " }, null);
-const ending = `${chunk({}, "stop")}data: ${JSON.stringify({ id: "chatcmpl-bench", object: "chat.completion.chunk", created: 0, model: "bench", choices: [], usage: { prompt_tokens: 60, completion_tokens: tokens, total_tokens: 60 + tokens } })}\n\ndata: [DONE]\n\n`;
+const ending = `${chunk({}, "stop")}${event({ choices: [], usage })}data: [DONE]\n\n`;
 
+/** What a stream says, how many words, and how often. */
+function readStream(body: string) {
+  const [, name, words, everyMs] = /stream (\w+) of (\d+) words every (\d+) ms/.exec(body) ?? [];
+  const say = (n: number) => (name === undefined ? word : chunk({ content: `${name}:${n} ` }, null));
+  return { say, words: Number(words ?? tokens), everyMs: Number(everyMs ?? 2) };
+}
+
+let open = 0;
 const server = createServer((request, response) => {
   let body = "";
   request.setEncoding("utf8");
@@ -28,21 +39,29 @@ const server = createServer((request, response) => {
       response.end(completion);
       return;
     }
+    const { say, words, everyMs } = readStream(body);
+    open += 1;
+    let said = 0;
     response.writeHead(200, { "content-type": "text/event-stream" });
-    let sent = 0;
     const timer = setInterval(() => {
-      sent += 1;
-      if (sent < tokens) response.write(word);
+      if (said < words) response.write(say(said++));
       else {
         clearInterval(timer);
         response.end(ending);
       }
-    }, 2);
-    response.on("close", () => clearInterval(timer));
+    }, everyMs);
+    response.on("close", () => {
+      clearInterval(timer);
+      open -= 1;
+    });
   });
 });
+server.keepAliveTimeout = 60_000;
 server.listen(0, "127.0.0.1", () => {
   process.send?.({ type: "ready", url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+});
+process.on("message", (message: { type: string }) => {
+  if (message.type === "open-streams") process.send?.({ type: "answer", open });
 });
 process.on("SIGTERM", () => process.exit(0));
 process.on("disconnect", () => process.exit(0));

@@ -1,0 +1,41 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { AppError } from "../lib/errors.ts";
+
+/** What our calls to other servers say: how many calls of this service stand behind them, theirs included. */
+export const DEPTH_HEADER = "x-svc-depth";
+
+/** Calls of this service inside of each other at most, as many as agents that call agents. */
+const MAX_DEPTH = 3;
+
+/** The request that work is done for: its id, and how many calls of this service stand behind it. */
+type CallScope = { requestId: string | undefined; depth: number };
+
+const scopes = new AsyncLocalStorage<CallScope>();
+
+/** How many calls of this service stand behind what runs now; 0 for what a client asked for. */
+export const currentDepth = (): number => scopes.getStore()?.depth ?? 0;
+
+/** The id of the request that what runs now is done for, also in the jobs that it submitted; undefined for what nobody asked for. */
+export const currentRequestId = (): string | undefined => scopes.getStore()?.requestId;
+
+/** Does work as a part of a request. */
+export const inCall = <T>(scope: CallScope, work: () => T): T => scopes.run(scope, work);
+
+/** The header that a call to another server has: that server may be this service, or call it. */
+export const toDepthHeader = (): Record<string, string> => ({ [DEPTH_HEADER]: String(currentDepth() + 1) });
+
+/**
+ * The scope of a request that arrived, with its depth by its header: 0 without one, or where it is no number. Nobody else's
+ * calls depend on it, so that a forged one refuses its sender alone.
+ */
+export const toScope = (requestId: string, depth: string): CallScope => ({
+  requestId,
+  depth: /^\d{1,9}$/.test(depth) ? Number(depth) : 0,
+});
+
+/** @throws AppError `call_too_deep` for what runs inside of too many calls of this service. */
+export function assertShallow(): void {
+  if (currentDepth() <= MAX_DEPTH) return;
+  const message = `This call is inside of ${currentDepth()} others of this service that led to it; ${MAX_DEPTH} may be.`;
+  throw new AppError("call_too_deep", message, { param: DEPTH_HEADER });
+}

@@ -35,7 +35,7 @@ describe("waits in large numbers", function () {
       waited = 1 + ((turn * 37) % (turn % 10 === 0 ? 1_000 : 100));
       return { calls: [{ name: "wait", arguments: { ms: waited } }] };
     });
-    const agentId = await runs.createAgent([{ type: "wait" }], { maxIterations: waits * 2 });
+    const agentId = await runs.createAgent([{ type: "wait" }], { maxIterations: waits + 1 });
     const before = megabytes();
     const { path, jobId } = await runs.start(agentId, { budget: { timeoutMs: HOUR_MS } });
     await pollUntil(async () => (await harness.platform.store.jobs.findById(jobId))?.status === "completed", {

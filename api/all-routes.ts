@@ -10,6 +10,7 @@ import { compositeRoutes } from "./routes/composite.ts";
 import { customProviderRoutes } from "./routes/custom-providers.ts";
 import { definitionVersionRoutes } from "./routes/definition-versions.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
+import { guardRoutes } from "./routes/guards.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
@@ -48,6 +49,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...usageRoutes,
   ...callLogRoutes,
   ...settingsRoutes,
+  ...guardRoutes,
   ...ragRoutes,
   ...searchToolRoutes,
   ...collectionRoutes,

@@ -27,6 +27,7 @@ import { makeResponses } from "./surfaces/responses/stored/responses.ts";
 import { makeCallTexts } from "./tenancy/call-texts.ts";
 import { type DataKeys, makeDataKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
+import { makeGuardPolicies } from "./tenancy/guard-policies.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
 import { makeOperator } from "./tenancy/operator.ts";
 import { makeOrganizations } from "./tenancy/organizations.ts";
@@ -69,16 +70,17 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
     const toolNames = makeToolNames({ store });
-    const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables });
+    const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables, metrics });
+    const { guards } = tenants;
     const models = { ...base, ...tenants, config: config.gateway, metrics: metrics.calls };
     const { gateway, batches } = await openModels(models, disposables);
-    const rag = makeRag({ config, store, jobs, gateway, quotas, logger, memory });
+    const rag = makeRag({ config, store, jobs, gateway, quotas, guards, logger, memory });
     disposables.add(() => rag.close());
-    const composite = makeComposite({ store, jobs, gateway, quotas });
+    const composite = makeComposite({ store, jobs, gateway, quotas, guards });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
-    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames };
+    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, guards, toolNames };
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
     const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
     const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
@@ -99,6 +101,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
       callTexts: tenants.callTexts,
+      guards,
       customProviders: tenants.customProviders,
       ...answers,
       rag,
@@ -197,6 +200,7 @@ function makeTenantProviders(deps: {
   quotas: Quotas;
   disposables: Disposables;
   logger: Logger;
+  metrics: ReturnType<typeof makeMetrics>;
 }) {
   const { store, dataKeys, quotas, disposables, logger } = deps;
   const { gateway, fetch, retention } = deps.config;
@@ -207,6 +211,7 @@ function makeTenantProviders(deps: {
     customProviders,
     keys: makeProviderKeys({ store: store.providerKeys, dataKeys, platform: gateway, logger }),
     fallbacks: makeFallbacks(store.tenants),
+    guards: makeGuardPolicies(store.tenants, { onFound: deps.metrics.calls.guarded }),
     callTexts: makeCallTexts(store.tenants, {
       isKeptByDefault: gateway.storeContent,
       logDays: retention.callLogDays,

@@ -5,6 +5,7 @@ import type { Jobs } from "../jobs/jobs.ts";
 import type { Egress } from "../net/egress.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { Workflows } from "../workflows/workflows.ts";
 import type { Credentials } from "./credentials.ts";
@@ -22,4 +23,5 @@ export type AgentsDeps = {
   credentials: Credentials;
   toolNames: ToolNames;
   quotas: Pick<Quotas, "check">;
+  guards: Pick<GuardPolicies, "take">;
 };

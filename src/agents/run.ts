@@ -113,7 +113,10 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
       return context.step(about, run.depth > 1 ? undefined : { stage: "steps", done: event.index, total: known });
     };
     const iterations = makeIterations(auditLog, usage);
-    const loop = { run, gateway: deps.gateway, iterations, tools, calls, usage, signal, notify, logger };
+    const { tenantId, agentId } = run;
+    const guarded = { tenantId, keyId: run.caller.keyId, agentId };
+    const guardOutput = (output: string) => deps.guards.take(guarded, "toolOutput", output);
+    const loop = { guardOutput, run, gateway: deps.gateway, iterations, tools, calls, usage, signal, notify, logger };
     const running = { ...loop, deps, context, auditLog, inner, startedAt };
     return await close(running, recordedClosing(auditLog) ?? (await iterate(running)));
   } finally {

@@ -19,6 +19,8 @@ export type TenantRecord = {
   fallbacks?: ModelFallbacks[];
   /** By which its documents are embedded from now on; absent: the platform's. */
   embeddingModel?: string;
+  /** What is done with identifiers in its texts; `tenancy/guard-schemas.ts` reads it. */
+  guards?: object;
   /** Days that it keeps the texts of its model calls, 0 for none; absent: as the operator has it. */
   callTextDays?: number;
 };
@@ -75,6 +77,9 @@ export function makeTenantStore(db: Db) {
     },
     async setCallTextDays(tenantId: string, callTextDays: number): Promise<void> {
       await tenants.updateOne({ _id: tenantId }, { $set: { callTextDays } });
+    },
+    async setGuards(tenantId: string, guards: object): Promise<void> {
+      await tenants.updateOne({ _id: tenantId }, { $set: { guards } });
     },
     /** How long tenants after an id keep the texts of calls, in the order of their ids. */
     callTextDaysAfter: (tenantId: string, limit: number) =>

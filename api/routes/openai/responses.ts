@@ -150,7 +150,8 @@ async function planResponse(input: ResponsesInput, conversation: Conversation) {
   const request = { ...asked, options: body.store === false ? { cache: false, ...options } : options };
   const searched: SearchedChat = { request, fileSearch };
   const asking = toGatewayCaller(input, SURFACE);
-  const caller = { ...asking, onIgnored: (name: string) => input.ignore(toOwnName(name, places)) };
+  const mayRestore = asking.mayRestore === true && body.store === false;
+  const caller = { ...asking, mayRestore, onIgnored: (name: string) => input.ignore(toOwnName(name, places)) };
   await platform.responseChat.check(caller, searched);
   const planning = body.background === true ? undefined : platform.responseChat.plan(caller, searched);
   const planned = await planning?.catch(withOwnNames(places));

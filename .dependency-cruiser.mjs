@@ -18,6 +18,7 @@ const floors = [
   ["src/run-models/"],
   ["src/surfaces/"],
   ["src/batches/"],
+  ["src/areas.ts"],
   ["src/platform.ts"],
   ["src/mcp-tools/", "workers/", "scripts/"],
   ["api/"],

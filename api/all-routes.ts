@@ -12,6 +12,7 @@ import { customProviderRoutes } from "./routes/custom-providers.ts";
 import { definitionVersionRoutes } from "./routes/definition-versions.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
 import { eventRoutes } from "./routes/events.ts";
+import { guardRoutes } from "./routes/guards.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
@@ -51,6 +52,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...usageRoutes,
   ...callLogRoutes,
   ...settingsRoutes,
+  ...guardRoutes,
   ...ragRoutes,
   ...answerRoutes,
   ...searchToolRoutes,

@@ -96,9 +96,10 @@ const spentIn = (entries: readonly AuditEntry[]) =>
 
 /** The record of a run that is about to be accepted, after all that can be refused now was checked. */
 async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentRunRecord> {
-  const { agentId, body } = request;
+  const { agentId } = request;
   const { tenantId } = request.caller;
-  const { definition, version: agentVersion } = await findGuarded(deps, request);
+  const { agent, body } = await findGuarded(deps, request);
+  const { definition, version: agentVersion } = agent;
   const { input, history, sessionId, context: given, budget } = body;
   const context = given && JSON.stringify(given);
   const model = await deps.gateway.resolveModel(tenantId, definition.model);
@@ -119,17 +120,21 @@ async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentR
   });
 }
 
-type AskedRun = Pick<AgentRunRequest, "agentId" | "body"> & { caller: { tenantId: string } };
+type AskedRun = Pick<AgentRunRequest, "agentId" | "body"> & { caller: { tenantId: string; keyId: string } };
 
-/** The agent of a run, whose guards let its texts pass. @throws AppError `not_found`, `compliance_blocked`, `unavailable`. */
-async function findGuarded(deps: AgentsDeps, { caller: { tenantId }, agentId, body }: AskedRun) {
+/**
+ * The agent of a run, whose guards let its texts pass, and these as the tenant's guards let them be kept.
+ * @throws AppError `not_found`, `compliance_blocked`, `unavailable`.
+ */
+async function findGuarded(deps: AgentsDeps, { caller: { tenantId, keyId }, agentId, body }: AskedRun) {
   const agent = await deps.store.agents.get(tenantId, agentId);
   if (!agent) throw notFound("agent");
   const { input, history = [], sessionId, context, callback } = body;
   const said = Object.fromEntries(history.map(({ content }, at) => [`history[${at}].content`, content]));
   const given = { sessionId, context: context && JSON.stringify(context), "callback.url": callback?.url };
   guardTexts(agent.definition.tools, { ...said, input, ...defined(given) });
-  return agent;
+  const texts = defined({ input, history: body.history, sessionId, context });
+  return { agent, body: { ...body, ...(await deps.guards.take({ tenantId, keyId, agentId }, "input", texts)) } };
 }
 
 /** Runs of agents as durable work. */

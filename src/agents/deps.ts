@@ -6,6 +6,7 @@ import type { Waits } from "../jobs/waits.ts";
 import type { Egress } from "../net/egress.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { Evaluator } from "../workflows/evaluator.ts";
 import type { Workflows } from "../workflows/workflows.ts";
@@ -27,4 +28,5 @@ export type AgentsDeps = {
   credentials: Credentials;
   toolNames: ToolNames;
   quotas: Pick<Quotas, "check">;
+  guards: Pick<GuardPolicies, "take">;
 };

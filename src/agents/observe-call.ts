@@ -27,6 +27,8 @@ export type ObserveDeps = {
   /** Aborts when the run has to end, for whatever reason. */
   signal: AbortSignal;
   logger: Logger;
+  /** What a tool has given, as the tenant's guards let it go on. @throws AppError `compliance_blocked`, `unavailable`. */
+  guardOutput(output: string): Promise<string>;
 };
 
 /**
@@ -85,7 +87,7 @@ async function tryCall(deps: ObserveDeps, call: AuditCall, make: () => Promise<O
       () => make().catch((error: unknown) => Promise.reject(toAppError(error, tool))),
       ({ isError }) => ({ failure: isError ? "tool_error" : undefined }),
     );
-    return { ...made, output: cutOutput(made.output) };
+    return { ...made, output: cutOutput(await deps.guardOutput(made.output)) };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof RunStopped || isPause(error) || isStoreFailure(error)) throw error;

@@ -127,7 +127,9 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
     const known = auditLog.recorded.filter(({ kind }) => kind === "intention").length;
     const approve = (call: AuditCall) => approveCall({ deps, run, auditLog, policies, signal }, call);
     const yieldTurn = () => turn.yieldAfter(iterations.count() - known);
-    const actions = { approve, yieldTurn, notify };
+    const guarded = { tenantId: run.tenantId, keyId: run.caller.keyId, agentId: run.agentId };
+    const guardOutput = (output: string) => deps.guards.take(guarded, "toolOutput", output);
+    const actions = { approve, yieldTurn, notify, guardOutput };
     const loop = { run, gateway: deps.gateway, iterations, tools, calls, usage, signal, logger, ...actions };
     const running = { ...loop, deps, context, auditLog, inner, startedAt };
     return await close(running, recordedClosing(auditLog) ?? (await iterate(running)));

@@ -1,5 +1,6 @@
 import { defined, withoutNulls } from "../lib/defined.ts";
 import { AppError, invalidRequest, renameField } from "../lib/errors.ts";
+import { guardFor, takeBy } from "../tenancy/guard-policies.ts";
 import { findModel, requireModel } from "./catalogue.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { EmbeddingsBody } from "./embeddings-schemas.ts";
@@ -11,7 +12,8 @@ import { askModel, withFallbacks } from "./resilience/retry.ts";
 import { findKeys, isUsable, notConfigured, type Target } from "./resilience/target.ts";
 import { estimateTokens } from "./tokens.ts";
 
-export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };
+/** `isGuarded`: its texts were guarded before, as those of documents are. */
+export type EmbedRequest = { input: string[]; model?: string; dimensions?: number; isGuarded?: boolean };
 
 /** The request that a body of `POST /ai/embeddings` makes. */
 export async function toEmbedRequest(body: EmbeddingsBody): Promise<EmbedRequest> {
@@ -94,7 +96,11 @@ export function makeEmbeddings(deps: GatewayDeps) {
 }
 
 /** Embeds texts; without a model by the platform's own. @throws AppError as `complete` does. */
-export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome> {
+export async function embed(deps: GatewayDeps, given: GatewayCaller, asked: EmbedRequest): Promise<EmbedOutcome> {
+  const { isGuarded = false, ...whole } = asked;
+  const guard = isGuarded ? undefined : await guardFor(deps, given);
+  const caller = guard ? { ...given, guard } : given;
+  const request = guard ? { ...whole, input: takeBy(guard, "input", { input: whole.input }).input } : whole;
   const model =
     request.model === undefined
       ? deps.catalogue.defaultEmbedding

@@ -37,6 +37,7 @@ type GatewayInput = {
   store: Pick<Store, "completions" | "usage" | "budgets" | "tenants" | "checkWrites">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
+  guards: GatewayDeps["guards"];
   callTexts: Pick<CallTexts, "areKept" | "hideOld">;
   customProviders: GatewayDeps["customProviders"];
   redis: Pick<RedisConnections, "producer" | "prefix">;
@@ -64,6 +65,7 @@ export async function openGateway(input: GatewayInput) {
     ledger,
     budgets,
     schemaChecks: input.schemaChecks,
+    guards: input.guards,
     callTexts,
     largeStreams: makeShares(LARGE_STREAMS),
     maxAttempts: config.maxAttempts,

@@ -1,7 +1,7 @@
 import { AppError } from "../lib/errors.ts";
 import { type Finding, findValues, type GuardKind } from "./guard.ts";
 import { makeMarks } from "./marks.ts";
-import type { GuardCount, GuardPlace, RulesOfPlaces } from "./rules.ts";
+import type { GuardAction, GuardCount, GuardPlace, RulesOfPlaces } from "./rules.ts";
 import { makeStreamGuard, type StreamGuard } from "./stream-guard.ts";
 
 /** A text of a call, by the name of its field. `isJson`: a mark for a bare number in it is a string. */
@@ -23,19 +23,7 @@ type Options = {
 /** What guards the texts of one call: it masks, counts or refuses by the rules of their places. */
 export function makeCallGuard({ rules, restores = false, onFound }: Options) {
   const marks = makeMarks();
-  const counts = new Map<string, GuardCount>();
-  const note = (place: GuardPlace, kinds: readonly GuardKind[]) => {
-    const added = new Map<GuardKind, GuardCount>();
-    for (const kind of kinds) {
-      const action = rules[place].get(kind);
-      if (action === undefined) continue;
-      const sum = counts.get(`${place} ${kind}`) ?? { kind, place, action, count: 0 };
-      counts.set(`${place} ${kind}`, { ...sum, count: sum.count + 1 });
-      const one = added.get(kind) ?? { kind, place, action, count: 0 };
-      added.set(kind, { ...one, count: one.count + 1 });
-    }
-    if (added.size > 0) onFound?.([...added.values()]);
-  };
+  const { note, found } = makeCounts(rules, onFound);
   const valuesIn = (text: string, place: GuardPlace) => findSafely(text, [...rules[place].keys()]);
   const isOf = (place: GuardPlace, action: string) => (kind: GuardKind) => rules[place].get(kind) === action;
   /** A text with marks in the place of values. */
@@ -56,6 +44,13 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
     isOn: (...places: GuardPlace[]) => places.some((place) => rules[place].size > 0),
     /** Whether a place has a kind that is treated so. */
     has: (place: GuardPlace, ...actions: string[]) => [...rules[place].values()].some((one) => actions.includes(one)),
+    /** The values of a text, each with what would be done with it. */
+    read({ text, place }: GuardedText): (Finding & { action: Exclude<GuardAction, "off"> })[] {
+      return valuesIn(text, place).flatMap((finding) => {
+        const action = rules[place].get(finding.kind);
+        return action === undefined ? [] : [{ ...finding, action }];
+      });
+    },
     /**
      * The texts as they may go on, in their order. @throws AppError `compliance_blocked`, its details naming kinds and positions
      * (UTF-16 units), never values; `unavailable` if a guard fails, which lets nothing through.
@@ -63,9 +58,11 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
     take(texts: readonly GuardedText[]): string[] {
       for (const { text } of texts) marks.avoid(text);
       const read = texts.map((one) => ({ ...one, values: valuesIn(one.text, one.place) }));
-      for (const { place, values } of read) note(place, values.map(({ kind }) => kind));
+      for (const { place, values } of read) note(place, values);
       const blocked = read.flatMap(({ place, field, values }) =>
-        values.flatMap(({ kind, start, end }) => (isOf(place, "block")(kind) ? [{ place, field, kind, start, end }] : [])),
+        values.flatMap(({ kind, start, end }) =>
+          isOf(place, "block")(kind) ? [{ place, field, kind, start, end }] : [],
+        ),
       );
       if (blocked.length > 0) throw refusal(blocked);
       return read.map(({ text, place, values, isJson }) => mask(text, values, isOf(place, "mask"), isJson));
@@ -83,17 +80,40 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
     stream(place: GuardPlace, field: string, isJson = false): StreamGuard {
       const kinds = [...rules[place].keys()];
       const quotes = makeQuotes(isJson);
-      return makeStreamGuard(kinds, ({ kind }, value, before) => {
-        note(place, [kind]);
+      return makeStreamGuard(kinds, (finding, value, before) => {
+        const { kind } = finding;
+        note(place, [finding]);
         if (isOf(place, "block")(kind)) throw refusal([{ place, field, kind }]);
         return isOf(place, "mask")(kind) ? quotes.around(marks.of(kind, value), before) : value;
       });
     },
     /** Whether the values are put back into the answer; for a call that keeps nothing of it. */
     restores,
+    seal: marks.seal,
     restore: marks.restore,
     restoring: marks.restoring,
     /** What was found so far. */
+    found,
+  };
+}
+
+/** Counts what is found, by place and kind. */
+function makeCounts(rules: RulesOfPlaces, onFound: Options["onFound"]) {
+  const counts = new Map<string, GuardCount>();
+  const add = (sums: Map<string, GuardCount>, { count, ...about }: GuardCount) => {
+    const key = `${about.place} ${about.kind}`;
+    sums.set(key, { ...about, count: count + (sums.get(key)?.count ?? 0) });
+  };
+  return {
+    note(place: GuardPlace, findings: readonly Pick<Finding, "kind">[]): void {
+      const added = new Map<string, GuardCount>();
+      for (const { kind } of findings) {
+        const action = rules[place].get(kind);
+        if (action !== undefined) add(added, { kind, place, action, count: 1 });
+      }
+      for (const one of added.values()) add(counts, one);
+      if (added.size > 0) onFound?.([...added.values()]);
+    },
     found: (): GuardCount[] => [...counts.values()],
   };
 }

@@ -51,14 +51,15 @@ export function firstPossible(text: string, from: number, hasEnded: boolean): Po
     const start = match.index;
     const end = start + match[0].length;
     if (found && start - found.end > MAX_GAP) return { ...found, isOpen: false };
-    if (end > whole) return { start: found?.start ?? start, end: text.length, isOpen: true, digits: found?.digits ?? 0 };
+    if (end > whole)
+      return { start: found?.start ?? start, end: text.length, isOpen: true, digits: found?.digits ?? 0 };
     const kind = kindOf(match[0]);
     isIban ||= beginOfIban.test(match[0]);
     if (kind === "word") {
       const isOfNumber = zeros.test(match[0]) || (isIban && groupOfIban.test(match[0]));
       if (found && !isOfNumber) return { ...found, isOpen: false };
-    } else if (kind !== "gap" && (found || kind !== "link")) {
-      const digits = (found?.digits ?? 0) + kind;
+    } else if (typeof kind === "number" || (kind === "link" && found)) {
+      const digits = (found?.digits ?? 0) + Number(kind === "link" ? 0 : kind);
       found = { start: found?.start ?? start, end, isOpen: true, digits };
       if (match[0].includes("-----")) return keyFrom(text, found, hasEnded);
     }
@@ -68,7 +69,10 @@ export function firstPossible(text: string, from: number, hasEnded: boolean): Po
 
 /** Up to where the words of a text are whole, whatever comes after it. */
 function wholeUntil(text: string): number {
-  const last = /(?:\s|[",;{}|]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff])\S*$/.exec(text.slice(-MAX_GAP * 64));
+  const last =
+    /(?:\s|[",;{}|]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff])\S*$/.exec(
+      text.slice(-MAX_GAP * 64),
+    );
   const words = last ? text.length - last[0].length + 1 : 0;
   const ofTag = unfinishedTag.exec(text.slice(-MAX_GAP));
   return ofTag ? Math.min(words, text.length - ofTag[0].length) : words;

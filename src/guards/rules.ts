@@ -21,12 +21,19 @@ export type RulesOfPlaces = Readonly<Record<GuardPlace, PlaceRules>>;
 
 /** Rules by place. */
 export function byPlace(rules: GuardRules): RulesOfPlaces {
-  const places = guardPlaces.map((place) => {
+  const at = (place: GuardPlace): PlaceRules => {
     const ofPlace = Object.entries(rules).flatMap(([kind, actions]) => {
       const action = actions?.[place];
       return action === undefined || action === "off" ? [] : [[kind as GuardKind, action] as const]; // the keys are kinds
     });
-    return [place, new Map(ofPlace)] as const;
-  });
-  return Object.fromEntries(places) as Record<GuardPlace, PlaceRules>; // one entry a place
+    return new Map(ofPlace);
+  };
+  return {
+    input: at("input"),
+    output: at("output"),
+    toolInput: at("toolInput"),
+    toolOutput: at("toolOutput"),
+    ingest: at("ingest"),
+    log: at("log"),
+  };
 }

@@ -65,7 +65,10 @@ export async function embedInputs(
     : new Map<string, Float32Array>();
   for (const [hash, { length }] of known) if (length !== (dimensions ?? length)) known.delete(hash);
   const missing = inputs.filter((_, index) => !known.has(hashes[index] ?? ""));
-  const made = missing.length === 0 ? [] : (await deps.gateway.embed(caller, { model, input: missing })).embeddings;
+  const made =
+    missing.length === 0
+      ? []
+      : (await deps.gateway.embed(caller, { model, input: missing, isGuarded: true })).embeddings;
   const isChanged = known.values().some(({ length }) => length !== (made[0]?.length ?? length));
   if (isChanged) return embedInputs(deps, { ...about, hasEarlier: false }, inputs); // the model made vectors of other lengths before
   const fresh = made[Symbol.iterator]();

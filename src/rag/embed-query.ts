@@ -37,7 +37,7 @@ export function makeEmbedQuery({ store, gateway, embeddingModels, logger }: Embe
     const key = `${caller.tenantId}\n${model}\n${text}`;
     const found = known.get(key);
     if (found) return found;
-    const [vector] = (await gateway.embed(caller, { model, input: [text] })).embeddings;
+    const [vector] = (await gateway.embed(caller, { model, input: [text], isGuarded: true })).embeddings;
     if (!vector) throw new TypeError("the gateway gave no embedding for the query");
     known.set(key, vector);
     return vector;

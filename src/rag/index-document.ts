@@ -10,6 +10,7 @@ import { isStoreFailure } from "../store/store-errors.ts";
 import { toSpaceKey } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
+import { guardChunks } from "./guard-document.ts";
 import type { RawSource } from "./parse/parse-source.ts";
 import type { ParsedSource } from "./parse-in-child.ts";
 import type { IngestResult } from "./schemas.ts";
@@ -41,6 +42,7 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
     });
     if (!endsJob(error, context)) throw error;
     if (!context.signal.aborted) await context.confirm();
+    if (error instanceof AppError && error.code === "compliance_blocked") await dropSource(deps, document);
     await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error), attempted });
     throw error;
   }
@@ -174,7 +176,8 @@ async function writeChunks(
   let reportedAt = performance.now();
   await forEachConcurrent(numbered(), EMBEDS_IN_FLIGHT, async (batch) => {
     version.caller.signal.throwIfAborted();
-    const chunks = await embedChunks(deps, version, batch);
+    const texts = await guardChunks(deps, version.caller, batch.texts);
+    const chunks = await embedChunks(deps, version, { ...batch, texts });
     for (const { embedding } of chunks) lengths.add(embedding.length);
     if (lengths.size > 1)
       throw new AppError("provider_failed", `${version.model} made vectors of different lengths for one document.`);
@@ -206,6 +209,11 @@ async function dropFormerSources(deps: RagDeps, document: DocumentRecord): Promi
   const { tenantId, formerSources = [] } = document;
   for (const sourceId of formerSources) await deps.store.sources.remove(tenantId, sourceId);
   if (formerSources.length > 0) await deps.store.documents.forgetSources(document);
+}
+
+/** Removes the source that guards do not let be kept. */
+async function dropSource(deps: RagDeps, { tenantId, _id, source, sourceId = _id }: DocumentRecord): Promise<void> {
+  if (source.url === undefined && source.fileId === undefined) await deps.store.sources.remove(tenantId, sourceId);
 }
 
 /** Drops this version, because the document was deleted or has a later version by now. */

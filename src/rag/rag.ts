@@ -13,6 +13,7 @@ import { makeDocumentCollections } from "./document-collections.ts";
 import { makeDocumentWork } from "./document-work.ts";
 import { makeDocuments } from "./documents.ts";
 import { makeEmbeddingModels } from "./embedding-models.ts";
+import { guardDocument } from "./guard-document.ts";
 import { requireCollections } from "./known-collections.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
@@ -36,15 +37,15 @@ export type Rag = ReturnType<typeof makeRag>;
 export function makeRag(
   input: { config: Pick<Config, "fetch" | "parse" | "rag"> } & Pick<
     RagDeps,
-    "store" | "jobs" | "gateway" | "quotas" | "logger"
+    "store" | "jobs" | "gateway" | "quotas" | "guards" | "logger"
   > & { memory: Memory },
 ) {
-  const { config, store, jobs, gateway, quotas, logger, memory } = input;
+  const { config, store, jobs, gateway, quotas, guards, logger, memory } = input;
   const fetcher = makeGuardedFetch(config.fetch);
   const parser = makeParsePool({ ...config.parse, logger, memory });
   const embeddingModels = makeEmbeddingModels({ store }, config.rag.embeddingModel ?? gateway.defaultEmbeddingModel);
   const pace = makePace();
-  const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser, pace };
+  const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, guards, logger, fetcher, parser, pace };
   const runQuery = makeQuery(deps);
   const work = makeDocumentWork(deps);
   const reindexWork = makeReindexWork(deps);
@@ -64,9 +65,10 @@ export function makeRag(
      * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId`.
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
      */
-    accept(given: Acceptance) {
+    async accept(given: Acceptance) {
       pace.begins(given.caller.tenantId);
-      return acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, given);
+      const guarded = { ...given, document: await guardDocument(deps, given) };
+      return acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, guarded);
     },
     /** See `refreshDocument`. @throws AppError `not_found`, `wrong_state`, `unavailable`. */
     refresh: async ({
@@ -79,9 +81,12 @@ export function makeRag(
     /** @throws AppError `not_found` for a collection that is not there, `insufficient_scope`. */
     async query(
       { tenantId, keyId, collections, limit, origin }: QueryCaller,
-      input: QueryInput,
+      asked: QueryInput,
       signal: AbortSignal,
     ): Promise<QueryOutcome> {
+      const { agentId, workflowId } = origin ?? {};
+      const whose = { tenantId, keyId, agentId, workflowId };
+      const input = { ...asked, ...(await guards.take(whose, "input", { query: asked.query })) };
       const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
       return query({ tenantId, keyId, collections, ...about }, input);
     },

@@ -54,6 +54,8 @@ export type CompletionRecord = CallOrigin & {
   firstTokenMs?: number;
   durationMs: number;
   createdAt: Date;
+  /** What the tenant's guards found in its texts: how many values of a kind, by place. */
+  guard?: { kind: string; place: string; action: string; count: number }[];
   /** Kept only if the tenant, or else the operator, wants the texts of chats kept. */
   content?: { messages: unknown[]; text: string };
   /** Bytes by which it counts among its tenant's call logs. Absent in records of earlier releases, which do not count. */
@@ -109,6 +111,7 @@ const shown = [
   "firstTokenMs",
   "durationMs",
   "createdAt",
+  "guard",
 ] as const;
 
 /** What a list shows of a call: not its texts. */

@@ -19,6 +19,8 @@ export type TenantRecord = {
   fallbacks?: ModelFallbacks[];
   /** Model that embeds its documents from now on; absent: the platform's. */
   embeddingModel?: string;
+  /** What is done with identifiers in its texts; `tenancy/guard-schemas.ts` reads it. */
+  guards?: object;
   /** Days that the texts of its model calls are kept; 0: not at all; absent: the operator's choice. */
   callTextDays?: number;
 };
@@ -75,6 +77,9 @@ export function makeTenantStore(db: Db) {
     },
     async setCallTextDays(tenantId: string, callTextDays: number): Promise<void> {
       await tenants.updateOne({ _id: tenantId }, { $set: { callTextDays } });
+    },
+    async setGuards(tenantId: string, guards: object): Promise<void> {
+      await tenants.updateOne({ _id: tenantId }, { $set: { guards } });
     },
     /** How long tenants keep the texts of calls, for tenants after an id, in the order of ids. */
     callTextDaysAfter: (tenantId: string, limit: number) =>

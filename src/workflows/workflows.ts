@@ -83,14 +83,15 @@ export function makeWorkflows(deps: WorkflowsDeps) {
 /** The record of a run that is about to be accepted, after all that can be refused now was checked. */
 async function toRun(deps: WorkflowsDeps, request: WorkflowRunRequest): Promise<WorkflowRunRecord> {
   const { workflowId, body } = request;
-  const { tenantId } = request.caller;
+  const { tenantId, keyId } = request.caller;
+  const input = await deps.guards.take({ tenantId, keyId, workflowId }, "input", body.input);
   const workflow = await deps.store.workflows.get(tenantId, workflowId);
   if (!workflow) throw notFound("workflow");
   const { version, name, definition } = workflow;
   const { inputSchema, steps } = toDefinition(workflow);
   if (inputSchema !== undefined) {
     const asker = { tenantId, key: `${workflowId}:${version}` };
-    await deps.evaluator.checkInput(asker, { inputSchema, input: body.input ?? null });
+    await deps.evaluator.checkInput(asker, { inputSchema, input: input ?? null });
   }
   await checkModels(deps, tenantId, steps);
   return {
@@ -100,7 +101,7 @@ async function toRun(deps: WorkflowsDeps, request: WorkflowRunRequest): Promise<
     version,
     name,
     definition,
-    ...(body.input === undefined ? {} : { input: JSON.stringify(body.input).toWellFormed() }),
+    ...(input === undefined ? {} : { input: JSON.stringify(input).toWellFormed() }),
     isWatched: true,
     ...defined({ callback: callbackOf(request) }),
   };

@@ -29,7 +29,8 @@ const valued = [
 ];
 const clean = [...mustPass.flatMap(({ texts }) => texts), ...nearMisses];
 /** Words around a text, as an answer has. */
-const around = (text: string) => `Here it is, as you asked: ${text}\n\nThank you, and have a good day, dear friend of ours.`;
+const around = (text: string) =>
+  `Here it is, as you asked: ${text}\n\nThank you, and have a good day, dear friend of ours.`;
 
 describe("a guarded stream", () => {
   for (const [name, texts] of Object.entries({ valued, clean })) {
@@ -54,7 +55,8 @@ describe("a guarded stream", () => {
     for (const text of valued.flatMap((one) => [one, around(one)])) {
       const expected = maskWhole(text);
       const splits = [[...text]];
-      for (let at = 1; at < Math.min(text.length, 60); at += 3) splits.push([text.slice(0, at), text.slice(at, at + 5), text.slice(at + 5)]);
+      for (let at = 1; at < Math.min(text.length, 60); at += 3)
+        splits.push([text.slice(0, at), text.slice(at, at + 5), text.slice(at + 5)]);
       const bad = splits.map((parts) => sentOf(parts).join("")).find((sent) => sent !== expected);
       if (bad !== undefined) wrong.push([text, bad, expected]);
     }

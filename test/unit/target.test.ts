@@ -47,6 +47,7 @@ function makeDeps(
     keys: { find, byId: async () => undefined },
     customProviders: { find: async () => undefined, models: async () => new Map() },
     fallbacks: { find: async () => [] },
+    guards: { forCall: async () => undefined, masks: async () => false },
     breakerOf: makeBreakers().of,
     ledger: {
       record: () => undefined,

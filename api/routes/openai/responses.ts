@@ -153,8 +153,9 @@ async function planResponse(input: ResponsesInput, conversation: Conversation) {
   const request = { ...asked, options: body.store === false ? { cache: false, ...options } : options };
   const searched: SearchedChat = { request, fileSearch };
   const asking = toGatewayCaller(input, SURFACE);
+  const mayRestore = asking.mayRestore === true && body.store === false;
   const resumes = await decideByInput(input);
-  const own = { resumes, endsAtApproval: true as const };
+  const own = { resumes, endsAtApproval: true as const, mayRestore };
   const caller = { ...asking, ...own, onIgnored: (name: string) => input.ignore(toOwnName(name, places)) };
   await platform.responseChat.check(caller, searched);
   const planning = body.background === true ? undefined : platform.responseChat.plan(caller, searched);

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
+import { guardFor } from "../../tenancy/guard-policies.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type AssistantPart, markReasoning } from "../messages.ts";
 import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
@@ -10,6 +11,7 @@ import { type ModelAttempt, withFallbacks } from "../resilience/retry.ts";
 import { estimateUsage } from "../tokens.ts";
 import { attempt, toCompletionRequest, toRoutingView } from "./attempt.ts";
 import { makeCompressor, withReport } from "./compress.ts";
+import { guardAnswer, guardRequest, restoreOutcome, restoreStream } from "./guard-chat.ts";
 import { withoutFence } from "./json-fence.ts";
 import type { CachedResponse, ChatOutcome } from "./outcome.ts";
 import { ignoredAt, type Plan, type PlannedChat, planChat } from "./plan.ts";
@@ -105,21 +107,38 @@ export function makeAnswerer(deps: GatewayDeps, responses: ResponseCache): Answe
   }
 
   return {
-    async plan(given, asked) {
-      const caller = withEndUser(given, asked);
+    async plan(given, whole) {
+      const { guard, request: asked } = await guardAsked(deps, given, whole);
+      const caller = withEndUser(guard ? { ...given, guard } : given, asked);
       if (asked.options?.compress !== true) return planWhole(deps, caller, asked);
       const { request, report } = await compress(caller, asked);
       return { ...(await planWhole(deps, caller, request)), compression: report };
     },
     async answer(chat) {
-      const outcome = await (isCacheable(chat.request) ? completeCached(chat) : complete(deps, chat));
-      return chat.compression ? { ...outcome, compression: chat.compression } : outcome;
+      return toGiven(chat, await (isCacheable(chat.request) ? completeCached(chat) : complete(deps, chat)));
     },
     stream(chat) {
-      const events = isCacheable(chat.request) ? streamCached(chat) : streamChat(deps, chat);
-      return chat.compression ? withReport(events, chat.compression) : events;
+      return toGivenStream(chat, isCacheable(chat.request) ? streamCached(chat) : streamChat(deps, chat));
     },
   };
+}
+
+/** An outcome as its caller gets it, which no cache has. */
+function toGiven({ caller: { guard }, compression }: PlannedChat, guarded: ChatOutcome): ChatOutcome {
+  const outcome = guard?.restores ? restoreOutcome(guard, guarded) : guarded;
+  return compression ? { ...outcome, compression } : outcome;
+}
+
+/** The same for a stream. */
+function toGivenStream({ caller: { guard }, compression }: PlannedChat, guarded: AsyncIterable<StreamEvent[]>) {
+  const events = guard?.restores ? restoreStream(guard, guarded) : guarded;
+  return compression ? withReport(events, compression) : events;
+}
+
+/** A chat as its tenant's guards let it go to a model. The guard of an earlier part of the same call goes on. */
+async function guardAsked(deps: GatewayDeps, caller: GatewayCaller, request: ChatRequest) {
+  const guard = caller.guard ?? (await guardFor(deps, caller));
+  return guard === undefined ? { guard, request } : { guard, request: guardRequest(guard, request) };
 }
 
 async function planWhole(deps: GatewayDeps, caller: GatewayCaller, request: ChatRequest): Promise<PlannedChat> {
@@ -130,10 +149,11 @@ async function planWhole(deps: GatewayDeps, caller: GatewayCaller, request: Chat
 const isCacheable = ({ options, temperature }: ChatRequest) => options?.cache ?? temperature === 0;
 
 /** A hash of all that the answer depends on: the tenant, the model, and the request that the provider would get. */
-function toKey({ caller: { tenantId }, plan, request }: PlannedChat): string {
+function toKey({ caller: { tenantId, guard }, plan, request }: PlannedChat): string {
   const { model } = plan.routing;
+  const rules = guard ? [guard.rulesKey] : []; // an answer is kept as it was guarded
   return createHash("sha256")
-    .update(JSON.stringify([tenantId, model.provider, toCompletionRequest(request, model)]))
+    .update(JSON.stringify([tenantId, model.provider, toCompletionRequest(request, model), ...rules]))
     .digest("base64url");
 }
 
@@ -177,16 +197,30 @@ function complete(deps: GatewayDeps, chat: PlannedChat): Promise<ChatOutcome> {
 
 async function completeAt(deps: GatewayDeps, chat: PlannedChat, modelAttempt: ModelAttempt): Promise<ChatOutcome> {
   const { provider } = modelAttempt.target;
-  const { result, model, request, settle } = await attempt(deps, chat, modelAttempt, {
+  const {
+    result: said,
+    model,
+    request,
+    settle,
+    fail,
+  } = await attempt(deps, chat, modelAttempt, {
     isStreamed: false,
     describe: (answer: CompletionResult) => answer,
     ask: (readable, context) => provider.complete(readable, context),
   });
+  const estimate = () => estimateUsage({ messages: request.messages, model }, said.text, said.toolCalls);
+  const { guard } = chat.caller;
+  let result = said;
+  try {
+    if (guard) result = guardAnswer(guard, said);
+  } catch (error) {
+    fail(error, { usage: said.usage, estimate, text: said.text });
+    throw error;
+  }
   const { toolCalls, finishReason, providerFinishReason, reasoning, usage, logprobs } = result;
   const clean = request.responseFormat === undefined ? (text: string) => text : withoutFence;
   const text = clean(result.text);
   const parts = result.parts && markReasoning(result.parts, model.provider).map((part) => mapText(part, clean));
-  const estimate = () => estimateUsage({ messages: request.messages, model }, text, toolCalls);
   const settled = await settle({ usage, estimate, finishReason, text });
   return { text, toolCalls, ...settled, ...defined({ reasoning, parts, providerFinishReason, logprobs }) };
 }

@@ -1,6 +1,8 @@
+import type { GuardPlace } from "../../guards/rules.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
 import { tryParseJson } from "../../lib/try-parse-json.ts";
+import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import {
@@ -76,7 +78,7 @@ export async function attempt<T>(
   reportFallback(caller, routing, chat.request);
   const toEnd = ({ text, ...served }: Served): CallEnd => ({
     ...served,
-    content: () => toContent(request.messages, text),
+    content: () => toContent(request.messages, text, caller.guard),
   });
   return {
     result,
@@ -124,9 +126,12 @@ export function toRoutingView({ requested, model, reason, skipped }: Routing): R
 }
 
 /** The texts for the log record. */
-export function toContent(messages: readonly Message[], text: string) {
-  const kept = messages.map(({ role, content }) => ({ role, content: textOf(content).slice(0, KEPT_CHARACTERS) }));
-  return { messages: kept, text: text.slice(0, KEPT_CHARACTERS) };
+export function toContent(messages: readonly Message[], text: string, guard?: PolicyGuard) {
+  const hide = (said: string, place: GuardPlace) => guard?.toLogged(said, place) ?? said;
+  const kept = messages.map(({ role, content }) => {
+    return { role, content: hide(textOf(content), role === "tool" ? "toolOutput" : "input").slice(0, KEPT_CHARACTERS) };
+  });
+  return { messages: kept, text: hide(text, "output").slice(0, KEPT_CHARACTERS) };
 }
 
 /**

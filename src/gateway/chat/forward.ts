@@ -37,7 +37,8 @@ export const makeForwardedChats = (deps: GatewayDeps) => ({
 /** The model of a name, if requests of the Messages API go to its provider as they come. */
 export async function findForwarding(deps: GatewayDeps, tenantId: string, name: string) {
   const model = await findModel(deps, tenantId, name);
-  return model !== undefined && forwardingOf(deps, model) ? model : undefined;
+  if (model === undefined || !forwardingOf(deps, model)) return undefined;
+  return (await deps.guards.masks(tenantId)) ? undefined : model; // what is guarded is read, and may be changed
 }
 
 const forwardingOf = ({ providers }: GatewayDeps, { reach, provider }: CataloguedModel): Forwarding | undefined =>

@@ -1,5 +1,6 @@
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
+import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { markReasoning } from "../messages.ts";
 import type { StreamPart } from "../providers/provider.ts";
@@ -7,6 +8,7 @@ import { type ModelAttempt, withFallbacks } from "../resilience/retry.ts";
 import type { AttemptPermit } from "../resilience/target.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
 import { type Attempt, attempt } from "./attempt.ts";
+import { makePartsGuard } from "./guard-chat.ts";
 import { makeFenceFilter } from "./json-fence.ts";
 import type { ChatOutcome } from "./outcome.ts";
 import type { PlannedChat } from "./plan.ts";
@@ -44,7 +46,7 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
     if (await isSilentFor(SILENCE_MS, opening)) yield [];
     stream = await opening;
     const { first, rest } = stream.result;
-    const filter = stream.request.responseFormat && makeFenceFilter();
+    const filter = filterOf(stream.request.responseFormat !== undefined, caller.guard);
     for (let parts: StreamPart[] | undefined = first; parts !== undefined; parts = await rest()) {
       if (caller.signal.aborted) throw fromAbort(caller.signal);
       const deltas = response.take(filter ? filter(parts) : parts, stream.model.provider);
@@ -74,6 +76,14 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
     stream?.result.permit.leave(failure);
     if (failure !== undefined) stream?.fail(failure, servedOf(stream, response));
   }
+}
+
+/** What becomes of the parts of a stream before anything reads them; undefined where they stay as they are. */
+function filterOf(isFormatted: boolean, guard: PolicyGuard | undefined) {
+  const unfence = isFormatted ? makeFenceFilter() : undefined;
+  const guardParts = guard?.isOn("output", "toolInput") ? makePartsGuard(guard) : undefined;
+  if (guardParts === undefined) return unfence;
+  return (parts: StreamPart[]) => guardParts(unfence ? unfence(parts) : parts);
 }
 
 /** The served part of a stream, which the provider bills whether the stream ended or broke off. */

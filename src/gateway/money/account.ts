@@ -1,8 +1,10 @@
+import type { GuardCount } from "../../guards/rules.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError, type ErrorView, toErrorView, withoutText } from "../../lib/errors.ts";
 import { newId } from "../../lib/ids.ts";
 import { currentRequestId } from "../../net/call-scope.ts";
 import type { CallOrigin, CompletionRecord } from "../../store/completion-store.ts";
+import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
 import type { Routing } from "../chat/route-model.ts";
 import type { GatewayDeps } from "../deps.ts";
 import type { CompletionRequest, FinishReason, Usage } from "../providers/provider.ts";
@@ -32,7 +34,19 @@ export type GatewayCaller = {
   limit?: CallLimit;
   /** Called before the first part of an answer, for each setting that a fallback does not take as requested. */
   onIgnored?(name: string): void;
+  /** Guards the texts of the call; set as soon as it is planned. */
+  guard?: PolicyGuard | undefined;
+  /** Whether nothing of the answer is kept, so that values that were masked may stand in it. */
+  mayRestore?: boolean | undefined;
+  /** Called with what a guard has found. */
+  onGuarded?: ((counts: readonly GuardCount[]) => void) | undefined;
 };
+
+/** What the record of a call says of its guard. */
+function guardOf({ found }: PolicyGuard): Pick<CompletionRecord, "guard"> {
+  const counts = found();
+  return counts.length === 0 ? {} : { guard: counts };
+}
 
 /** The caller, and whom a request says that it is made for. */
 export function withEndUser(caller: GatewayCaller, request: Parameters<typeof endUserOf>[0]): GatewayCaller {
@@ -166,6 +180,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         createdAt,
         ...defined({ requestId, endUser: caller.endUser, finishReason: end.finishReason, error, firstTokenMs }),
         ...caller.origin,
+        ...(caller.guard && guardOf(caller.guard)),
         ...defined({ content: about.areTextsKept ? end.content?.() : undefined }),
       });
       const providerMs = round(durationMs - (firstAttemptAt - startedAt));

@@ -11,6 +11,7 @@ const AT_ONCE = 16;
 const HOUR_MS = 3_600_000;
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+/** Of API, worker and model together, which share this process. */
 const megabytes = () => Math.round(process.memoryUsage().rss / 2 ** 20);
 
 describe("waits in large numbers", function () {
@@ -27,8 +28,11 @@ describe("waits in large numbers", function () {
     const steps: number[] = [];
     let lastAt = 0;
     let waited = 0;
+    let asked = 0;
     harness.upstream.play(({ turn }) => {
       const now = performance.now();
+      asked += 1;
+      harness.upstream.calls.splice(0); // each holds the conversation so far
       if (turn > 1) steps.push(now - lastAt - waited);
       lastAt = now;
       if (turn > waits) return { text: "Done." };
@@ -45,20 +49,22 @@ describe("waits in large numbers", function () {
     });
     const run = await harness.member.get(path);
     expect([run.at("status"), run.at("integrity.verified")]).to.deep.equal(["completed", true]);
-    expect(harness.upstream.calls).to.have.lengthOf(waits + 1);
+    expect(asked).to.equal(waits + 1);
     const tenth = Math.ceil(steps.length / 10);
     const [first, last] = [median(steps.slice(0, tenth)), median(steps.slice(-tenth))];
     process.stdout.write(
       `      ${waits} waits: ${first.toFixed(1)} ms a step at first, ${last.toFixed(1)} ms at last, `,
     );
     process.stdout.write(`${before} to ${megabytes()} MB\n`);
-    expect(last, `${first} ms at first`).to.be.at.most(first * 2 + 40);
+    expect(last, `${first} ms at first`).to.be.at.most(first * 2 + 60);
   });
 
   it("hold nothing for the runs that wait, so that others take as long as before", async () => {
-    harness.upstream.play(({ turn, input }) =>
-      input === "now" || turn > 1 ? { text: "Done." } : { calls: [{ name: "wait", arguments: { ms: HOUR_MS } }] },
-    );
+    harness.upstream.play(({ turn, input }) => {
+      harness.upstream.calls.splice(0);
+      if (input === "now" || turn > 1) return { text: "Done." };
+      return { calls: [{ name: "wait", arguments: { ms: HOUR_MS } }] };
+    });
     const agentId = await runs.createAgent([{ type: "wait" }]);
     const quick = async () => {
       const times: number[] = [];
@@ -93,7 +99,6 @@ describe("waits in large numbers", function () {
     const seconds = Math.round((performance.now() - began) / 1_000);
     const live = await harness.platform.queues.findLive("agent-runs", jobIds.slice(0, 100));
     expect(live.size, "jobs of BullMQ").to.equal(0);
-    harness.upstream.calls.splice(0);
     const [after, afterMb] = [await quick(), megabytes()];
     process.stdout.write(
       `      ${waitingRuns} runs wait after ${seconds} s: ${before.toFixed(1)} to ${after.toFixed(1)} ms a run, `,

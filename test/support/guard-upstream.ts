@@ -27,7 +27,12 @@ export async function startGuardUpstream() {
       pieces: toChunks(answer).map((data) => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`),
     };
   });
-  return { ...upstream, play: (next: GuardScript) => void (script = next) };
+  return {
+    ...upstream,
+    play(next: GuardScript): void {
+      script = next;
+    },
+  };
 }
 
 const usage = { prompt_tokens: 5, completion_tokens: 5, total_tokens: 10 };
@@ -67,12 +72,10 @@ function toChunks({ text = "", reasoning = "", calls = "", cut = 3 }: ReturnType
 }
 
 function toEmbeddings(input: string | string[]) {
-  const data = [input]
-    .flat()
-    .map((_, index) => ({
-      object: "embedding",
-      index,
-      embedding: Array.from({ length: 8 }, (_, at) => (at + index) / 10),
-    }));
+  const data = [input].flat().map((_, index) => ({
+    object: "embedding",
+    index,
+    embedding: Array.from({ length: 8 }, (_, at) => (at + index) / 10),
+  }));
   return { object: "list", data, model: "m", usage: { prompt_tokens: 1, total_tokens: 1 } };
 }

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { type ClaudeUpstream, startClaudeUpstream } from "../support/claude-upstream.ts";
 import { askSurface, eachForm } from "../support/four-surfaces.ts";
 import { labelled } from "../support/guard-new-kinds.ts";
 import { startGuardUpstream } from "../support/guard-upstream.ts";
@@ -14,15 +15,23 @@ describe("guards of a tenant", function () {
   this.timeout(120_000);
   let test: TestPlatform;
   let upstream: Awaited<ReturnType<typeof startGuardUpstream>>;
+  let claude: ClaudeUpstream;
   let owner: ApiClient;
   let admin: ApiClient;
   let member: ApiClient;
   before(async () => {
     upstream = await startGuardUpstream();
+    claude = await startClaudeUpstream();
     test = await startPlatform({
       services: "private",
       holdsSecrets: true,
-      env: { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: `${upstream.origin}/v1`, PROVIDER_MAX_ATTEMPTS: "1" },
+      env: {
+        OPENAI_API_KEY: "sk-test",
+        OPENAI_BASE_URL: `${upstream.origin}/v1`,
+        ANTHROPIC_API_KEY: "sk-ant-test",
+        ANTHROPIC_BASE_URL: claude.origin,
+        PROVIDER_MAX_ATTEMPTS: "1",
+      },
     });
     const clientOf = (key: string) => makeClient({ url: test.url, key });
     [owner, admin, member] = [clientOf(test.keys.owner), clientOf(test.keys.admin), clientOf(test.keys.member)];
@@ -32,6 +41,7 @@ describe("guards of a tenant", function () {
   after(async () => {
     await test?.close();
     await upstream?.close();
+    await claude?.close();
   });
 
   const set = async (policy: object) => {
@@ -184,5 +194,62 @@ describe("guards of a tenant", function () {
       expect((await admin.request("PUT", "/guards", { body: wrong })).status, JSON.stringify(wrong)).to.equal(400);
     expect((await member.request("PUT", "/guards", { body: {} })).status).to.equal(403);
     expect((await admin.get("/guards")).at("rules")).to.deep.equal({ card_number: { input: "mask" } });
+  });
+
+  it("read requests to Claude that go on byte for byte, and let none of them on as it came that is to be masked", async () => {
+    const say = (text: string) => claude.play(() => ({ content: [{ type: "text", text }] }));
+    const asked = (content: unknown, stream = false) => ({
+      model: "claude-haiku-5-5",
+      max_tokens: 100,
+      messages: [{ role: "user", content }],
+      ...(stream && { stream }),
+    });
+    const post = (body: object) => member.post("/v1/messages", body);
+    const textsOf = async (body: object) => {
+      const opened = await member.events("POST", "/v1/messages", { body }).catch(() => undefined);
+      return opened ? JSON.stringify(await Array.fromAsync(opened.events)) : (await post(body)).text;
+    };
+    say("Fine.");
+    await set(cards({ input: "block", toolOutput: "block", output: "block" }));
+    const clean = asked("All is well.");
+    expect((await post(clean)).status).to.equal(200);
+    expect(claude.calls.at(-1)?.raw).to.equal(JSON.stringify(clean));
+    const result = [{ type: "tool_result", tool_use_id: "t1", content: [{ type: "text", text: CARD }] }];
+    for (const held of [CARD, [{ type: "text", text: `x ${CARD}` }], result]) {
+      claude.calls.length = 0;
+      expect((await post(asked(held))).text, JSON.stringify(held)).to.contain("card number");
+      expect(claude.calls).to.have.length(0);
+      const counted = await member.post("/v1/messages/count_tokens", asked(held));
+      expect([counted.status, claude.calls.length]).to.deep.equal([400, 0]);
+    }
+    say(`It was a long day, and so I say it: your card is ${CARD}, as far as I know.`);
+    expect((await post(clean)).text)
+      .to.contain("card number")
+      .and.not.contain("4012");
+    const streamed = await textsOf(asked("All is well.", true));
+    expect(streamed).to.contain("error").and.contain("card number").and.not.contain("1881");
+    await set(cards({ output: "mask" }));
+    expect((await post(clean)).text)
+      .to.contain("your card is [CARD_1],")
+      .and.not.contain("4012");
+    expect(await textsOf(asked("All is well.", true))).to.not.contain("1881");
+  });
+
+  it("find what a field's name says of its value, and numbers, in the objects of a caller", async () => {
+    await set({ rules: { ssn: { input: "mask", toolInput: "mask" }, card_number: { input: "mask" } } });
+    const steps = [{ type: "ai_completion", id: "one", model, prompt: "Go." }];
+    const made = await member.post("/workflows", { name: "Echo", steps });
+    const input = {
+      patient: { ssn: "219098642", id: "219-09-8642" },
+      pay: { card: 4012888888881881 },
+      "219-09-8642": 1,
+    };
+    const started = await member.post(`/workflows/${made.string("workflowId")}/execute`, { input });
+    const run = await member.get(`/workflows/${made.string("workflowId")}/runs/${started.string("runId")}`);
+    expect(run.at("input"), run.text).to.deep.equal({
+      patient: { ssn: "[SSN_1]", id: "[SSN_1]" },
+      pay: { card: "[CARD_1]" },
+      "[SSN_1]": 1,
+    });
   });
 });

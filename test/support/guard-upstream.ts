@@ -2,7 +2,7 @@ import { startRecordingUpstream } from "./recording-upstream.ts";
 
 type Asked = {
   stream?: boolean;
-  input?: string | string[];
+  input?: string | readonly unknown[];
   messages?: { role: string; content: unknown }[];
   tools?: unknown[];
 };
@@ -16,6 +16,7 @@ export async function startGuardUpstream() {
   let script: GuardScript = (said) => ({ text: `You said: ${said}` });
   upstream.answer((raw) => {
     const asked: Asked = JSON.parse(raw);
+    if (typeof Object([asked.input].flat()[0]).role === "string") return { pieces: [JSON.stringify(toResponse(raw))] };
     if (asked.input !== undefined) return { pieces: [JSON.stringify(toEmbeddings(asked.input))] };
     const last = asked.messages?.findLast(({ role }) => role === "user")?.content;
     const said = typeof last === "string" ? last : JSON.stringify(last ?? "");
@@ -71,7 +72,14 @@ function toChunks({ text = "", reasoning = "", calls = "", cut = 3 }: ReturnType
   ];
 }
 
-function toEmbeddings(input: string | string[]) {
+function toResponse(raw: string) {
+  const content = [{ type: "output_text", text: `You said: ${raw}`, annotations: [] }];
+  const output = [{ type: "message", id: "msg_1", role: "assistant", status: "completed", content }];
+  const counted = { input_tokens: 5, output_tokens: 5, total_tokens: 10 };
+  return { id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m", output, usage: counted };
+}
+
+function toEmbeddings(input: string | readonly unknown[]) {
   const data = [input].flat().map((_, index) => ({
     object: "embedding",
     index,

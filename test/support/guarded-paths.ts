@@ -91,6 +91,27 @@ export async function guardedPaths(member: ApiClient): Promise<GuardedPath[]> {
         return toOutcome(await reachEnd(member, `/workflows/${workflowId}/runs/${runId}`));
       },
     },
+    post("chat, metadata and user", "/ai/chat", (text) => ({
+      model,
+      messages: [{ role: "user", content: "Hi." }],
+      metadata: { about: text },
+      user: text,
+    })),
+    post("chat, tool description", "/ai/chat", (text) => ({
+      model,
+      messages: [{ role: "user", content: "Hi." }],
+      tools: [
+        {
+          type: "function",
+          function: { name: "look", description: text, parameters: { type: "object", properties: {} } },
+        },
+      ],
+    })),
+    post("agent, history and context", `/agents/${agentId}/run`, (text) => ({
+      input: "Well?",
+      history: [{ role: "user", content: text }],
+      context: { id: text },
+    })),
     post("composite", "/composite/execute", (input) => {
       return { pattern: "chain-of-thought", profile: "coding", input, models: [model] };
     }),

@@ -17,7 +17,7 @@ export type Iterations = ReturnType<typeof makeIterations>;
 export function makeIterations(auditLog: Pick<AuditLog, "recorded" | "append">, usage: RunUsage) {
   const recorded = auditLog.recorded.filter(isTurn);
   const observed = new Map<string, Observed>();
-  const calls = new Map<string, AuditCall & { index: number }>();
+  const calls = new Map<string, AuditCall & { index: number; place: number }>();
   const reasoning = makeReasoning();
   let best = "";
   let lastObserved = "";
@@ -29,7 +29,7 @@ export function makeIterations(auditLog: Pick<AuditLog, "recorded" | "append">, 
     cutBy = turn.kind === "answer" ? turn.cut : undefined;
     if (turn.thought.trim() !== "") best = turn.thought;
     if (turn.kind === "answer") return turn;
-    for (const call of turn.calls) calls.set(call.id, { ...call, index: count });
+    for (const [place, call] of turn.calls.entries()) calls.set(call.id, { ...call, index: count, place });
     const [first] = turn.calls;
     if (first && turn.parts !== undefined) reasoning.take(turn.parts, first.id);
     return turn;
@@ -75,7 +75,7 @@ export function makeIterations(auditLog: Pick<AuditLog, "recorded" | "append">, 
       await auditLog.append(observation);
       takeObservation(observation);
     },
-    /** A tool call that the model asked for, with the place of its response from 1. */
+    /** A tool call that the model asked for, with the place of its response from 1, and its own in that from 0. */
     callOf: (callId: string) => calls.get(callId),
     /** A message of the conversation, with the reasoning of its turn. */
     withReasoning: reasoning.addTo,

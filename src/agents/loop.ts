@@ -47,6 +47,7 @@ const NOT_OBSERVED = { output: "", isError: false };
 export async function runLoop(input: LoopInput): Promise<void> {
   const { run, iterations } = input;
   const pending = new Set<Promise<unknown>>();
+  /** What calls of a response wait for, by their places in it. */
   const pauses: Pause[] = [];
   const watched = <T>(working: Promise<T>): Promise<T> => {
     pending.add(working);
@@ -56,14 +57,14 @@ export async function runLoop(input: LoopInput): Promise<void> {
     name: "audit",
     async wrapModelCall(request, handler) {
       // The calls of a response that need not wait have been made, whatever the others wait for.
-      if (pauses.length > 0) throw joinPauses(pauses);
+      if (pauses.length > 0) throw joinPauses(Object.values(pauses));
       return toAiMessage(iterations.recall() ?? (await think(input, async () => handler(request))));
     },
     wrapToolCall: (request, handler) =>
       watched(
         act(input, request.toolCall, async (toolCall) => handler({ ...request, toolCall })).catch((error: unknown) => {
           if (!isPause(error)) throw error;
-          pauses.push(error);
+          pauses[iterations.callOf(request.toolCall.id ?? "")?.place ?? pauses.length] = error;
           return toToolMessage(request.toolCall, NOT_OBSERVED);
         }),
       ),

@@ -34,7 +34,7 @@ import type { ToolContext } from "./tools/tool.ts";
 import { makeTools } from "./tools.ts";
 
 /** How long a run keeps its worker before it lets others have a turn, in ms; an iteration that has begun is finished. */
-const TURN_MS = 20_000;
+const TURN_MS = 10_000;
 /** The longest time that a timer takes, in ms. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 

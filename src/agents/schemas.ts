@@ -12,7 +12,7 @@ import { nameOfTool, type ToolSpec, toolSpecSchema } from "./tools.ts";
 
 const MAX_TOOLS = 32;
 export const DEFAULT_ITERATIONS = 10;
-const MAX_ITERATIONS = 1_000;
+const MAX_ITERATIONS = 2_000;
 
 const toolsSchema = z.array(toolSpecSchema).max(MAX_TOOLS).superRefine(checkNames);
 

@@ -172,6 +172,7 @@ describe("approvals of agents' tool calls", function () {
       decision: "approved",
     });
     expect(decided.status, decided.text).to.equal(200);
+    await pollUntil(() => runs.paid().includes(2));
   });
 
   it("are withdrawn with their run, when it is cancelled or fails", async () => {

@@ -77,7 +77,14 @@ describe("an approval and its run, turn by turn", function () {
     const shown = await harness.owner.get(`/workflows/approvals/${approvalId}`);
     const { createdAt, expiresAt, run: of, ...rest } = shown.body as Record<string, string>;
     expect(rest).to.deep.equal({
-      ...{ approvalId, workflowId: workflow, workflowName: "Desk", runId: run.at("runId"), stepId: "sign" },
+      ...{
+        approvalId,
+        kind: "workflow",
+        workflowId: workflow,
+        workflowName: "Desk",
+        runId: run.at("runId"),
+        stepId: "sign",
+      },
       ...{ assigneeRole: "owner", message: `${"x".repeat(19_999)}\ufffd`, status: "pending", mayDecide: true },
     });
     expect(Date.parse(expiresAt ?? "") - Date.parse(createdAt ?? "")).to.equal(day);

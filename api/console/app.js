@@ -5,6 +5,7 @@ import { call, get, SIGNED_OUT } from "./api.js";
 import { Approvals } from "./approvals.js";
 import { Call, Calls } from "./calls.js";
 import { Document, Documents } from "./documents.js";
+import { Guards } from "./guards.js";
 import { Home } from "./home.js";
 import { html } from "./html.js";
 import { Keys } from "./keys.js";
@@ -43,6 +44,7 @@ const screens = {
   webhooks: { title: "Webhook", one: Webhook },
   usage: { title: "Usage", isListed: true, all: Usage },
   keys: { title: "Keys and limits", isListed: true, all: Keys },
+  guards: { title: "Guards", isListed: true, all: Guards },
 };
 
 /** Opens the page of an id. */

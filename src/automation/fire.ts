@@ -28,9 +28,11 @@ const MISSED_AFTER_MS = 60_000;
 const LEASE_MS = 30_000;
 /** Firings of a schedule that wait for the one before them. */
 const MAX_WAITING = 100;
-/** How long such a one waits until it looks again, in ms: a tenth of its age, within these. */
+/** How long such a one waits until it looks again, in ms: a tenth of the age of the job before it, within these. */
 const LOOK_AFTER_MS = 500;
 const LOOK_AT_MOST_MS = 60_000;
+/** The same while the one before it waits too: that wakes it once it is started. */
+const NOT_NEXT_MS = 10_000;
 /** Attempts to start a firing, and the wait after the first, in ms, which doubles: about nine minutes in all. */
 const MAX_ATTEMPTS = 10;
 const BACKOFF_MS = 1_000;
@@ -100,8 +102,8 @@ async function takeSlot(deps: FireDeps, schedule: ScheduleRecord): Promise<Sched
   if (slotAt === undefined) return undefined;
   const planned = await planFiring(deps, schedule, slotAt);
   const firing = await deps.store.firings.ensure(planned);
-  const isOpen = firing.status === "starting" || firing.status === "waiting";
-  const last = isOpen ? { firingId: firing._id, jobId: firing.jobId } : schedule.last;
+  const isStarted = firing.status === "starting" || firing.status === "waiting" || firing.status === "started";
+  const last = isStarted ? { firingId: firing._id, jobId: firing.jobId } : schedule.last;
   const next = { ...toNext(firing.nextSlotAt, schedule.jitterMs), ...defined({ last }) };
   const isOurs = await deps.store.schedules.advance(schedule, next);
   if (firing === planned && firing.status === "starting") await start(deps, firing, schedule);
@@ -124,39 +126,40 @@ async function planFiring(deps: FireDeps, schedule: ScheduleRecord, slotAt: Date
   if (isLate && catchUp === "none")
     return { ...base, status: "missed", startedAt: now, reason: "No worker could take it in time." };
   const { last, overlap } = schedule;
-  const isBusy = last !== undefined && (await isUnderWay(deps, tenantId, last));
-  if (!isBusy) return { ...base, status: "starting", nextAt: new Date(now.getTime() + LEASE_MS) };
+  const waitMs = last && (await waitFor(deps, tenantId, last));
+  if (waitMs === undefined) return { ...base, status: "starting", nextAt: new Date(now.getTime() + LEASE_MS) };
   const skipped = (reason: string): FiringRecord => ({ ...base, status: "skipped", startedAt: now, reason });
   if (overlap === "skip") return skipped("The job before it has not ended.");
   if ((await deps.store.firings.countWaiting(tenantId, ownerId, MAX_WAITING)) >= MAX_WAITING)
     return skipped(`${MAX_WAITING} firings wait for their turn already.`);
-  return { ...base, status: "waiting", after: last, nextAt: new Date(now.getTime() + LOOK_AFTER_MS) };
+  return { ...base, status: "waiting", ...defined({ after: last }), nextAt: new Date(now.getTime() + waitMs) };
 }
 
-/** Whether what a firing starts has not ended, or not even begun. */
-async function isUnderWay(
+/** When to look again at what a firing has started, in ms; undefined when that is over. */
+async function waitFor(
   { store, jobs }: FireDeps,
   tenantId: string,
   { firingId, jobId }: { firingId: string; jobId: string },
-): Promise<boolean> {
+): Promise<number | undefined> {
   const job = await jobs.find(tenantId, jobId);
-  if (job) return !isFinal(job.status);
+  if (job && isFinal(job.status)) return undefined;
+  if (job) return Math.min(Math.max((Date.now() - job.createdAt.getTime()) / 10, LOOK_AFTER_MS), LOOK_AT_MOST_MS);
   const firing = await store.firings.get(tenantId, firingId);
-  return firing?.status === "starting" || firing?.status === "waiting";
+  return firing?.status === "starting" || firing?.status === "waiting" ? NOT_NEXT_MS : undefined;
 }
 
 /** Looks at an open firing: at one that waits for its turn, and at one whose process has said nothing for too long. */
 async function continueFiring(deps: FireDeps, firing: FiringRecord): Promise<void> {
   const { firings, schedules } = deps.store;
-  const { tenantId, ownerId, createdAt, after } = firing;
+  const { tenantId, ownerId, after } = firing;
   const schedule = await schedules.get(tenantId, ownerId);
   if (!schedule) {
     await firings.end(firing, { status: "skipped", reason: "The schedule was deleted." });
     return;
   }
   const now = Date.now();
-  if (firing.status === "waiting" && after && (await isUnderWay(deps, tenantId, after))) {
-    const waitMs = Math.min(Math.max((now - createdAt.getTime()) / 10, LOOK_AFTER_MS), LOOK_AT_MOST_MS);
+  const waitMs = firing.status === "waiting" && after ? await waitFor(deps, tenantId, after) : undefined;
+  if (waitMs !== undefined) {
     await firings.putOff(firing, { status: "waiting", attempts: 1, nextAt: new Date(now + waitMs) });
     return;
   }
@@ -174,6 +177,7 @@ async function start(deps: FireDeps, firing: FiringRecord, schedule: ScheduleRec
     const target = readTarget(schedule.target);
     const started = await deps.starter.start({ caller, jobId, target, input: readInput(schedule.input) });
     await firings.end(firing, { status: "started", ...started });
+    if (schedule.overlap === "queue") await firings.wakeNext(firing, new Date(Date.now() + LOOK_AFTER_MS));
   } catch (error) {
     if (isStoreUnavailable(error)) throw error; // it stays open, and is continued when its lease has ended
     const { retryable = true, retryAfterMs = 0 } = error instanceof AppError ? error : {};

@@ -4,8 +4,11 @@ import { makeMarks } from "./marks.ts";
 import type { GuardAction, GuardCount, GuardPlace, RulesOfPlaces } from "./rules.ts";
 import { makeStreamGuard, type StreamGuard } from "./stream-guard.ts";
 
-/** A text of a call, by the name of its field. `isJson`: a mark for a bare number in it is a string. */
-export type GuardedText = { place: GuardPlace; field: string; text: string; isJson?: boolean };
+/**
+ * A text of a call, by the name of its field. `isJson`: a mark for a bare number in it is a string. `label`: what names it, as `ssn`
+ * does in `{"ssn": "219099999"}`.
+ */
+export type GuardedText = { place: GuardPlace; field: string; text: string; isJson?: boolean; label?: string };
 
 export type CallGuard = ReturnType<typeof makeCallGuard>;
 
@@ -24,7 +27,7 @@ type Options = {
 export function makeCallGuard({ rules, restores = false, onFound }: Options) {
   const marks = makeMarks();
   const { note, found } = makeCounts(rules, onFound);
-  const valuesIn = (text: string, place: GuardPlace) => findSafely(text, [...rules[place].keys()]);
+  const valuesIn = ({ text, place, label = "" }: GuardedText) => findLabelled(text, label, [...rules[place].keys()]);
   const isOf = (place: GuardPlace, action: string) => (kind: GuardKind) => rules[place].get(kind) === action;
   /** A text with marks in the place of values. */
   const mask = (text: string, values: readonly Finding[], isMasked: (kind: GuardKind) => boolean, isJson = false) => {
@@ -45,9 +48,9 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
     /** Whether a place has a kind that is treated so. */
     has: (place: GuardPlace, ...actions: string[]) => [...rules[place].values()].some((one) => actions.includes(one)),
     /** The values of a text, each with what would be done with it. */
-    read({ text, place }: GuardedText): (Finding & { action: Exclude<GuardAction, "off"> })[] {
-      return valuesIn(text, place).flatMap((finding) => {
-        const action = rules[place].get(finding.kind);
+    read(given: GuardedText): (Finding & { action: Exclude<GuardAction, "off"> })[] {
+      return valuesIn(given).flatMap((finding) => {
+        const action = rules[given.place].get(finding.kind);
         return action === undefined ? [] : [{ ...finding, action }];
       });
     },
@@ -57,7 +60,7 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
      */
     take(texts: readonly GuardedText[]): string[] {
       for (const { text } of texts) marks.avoid(text);
-      const read = texts.map((one) => ({ ...one, values: valuesIn(one.text, one.place) }));
+      const read = texts.map((one) => ({ ...one, values: valuesIn(one) }));
       for (const { place, values } of read) note(place, values);
       const blocked = read.flatMap(({ place, field, values }) =>
         values.flatMap(({ kind, start, end }) =>
@@ -141,6 +144,16 @@ function findSafely(text: string, kinds: readonly GuardKind[]): Finding[] {
     const message = "The guards are not available right now; nothing was processed.";
     throw new AppError("unavailable", message, { retryable: true, retryAfterMs: 2_000 });
   }
+}
+
+/** The values of a text that a label stands before. */
+function findLabelled(text: string, label: string, kinds: readonly GuardKind[]): Finding[] {
+  if (label === "") return findSafely(text, kinds);
+  const before = `${label}: `;
+  return findSafely(before + text, kinds).flatMap(({ kind, start, end }) => {
+    const place = { kind, start: Math.max(0, start - before.length), end: end - before.length };
+    return place.end > 0 ? [place] : [];
+  });
 }
 
 /** Puts quotes around a mark that stands for a bare number of JSON. */

@@ -1,12 +1,14 @@
 import type { GuardedText } from "./call-guard.ts";
 import type { GuardPlace } from "./rules.ts";
 
-/** Fields whose texts are names of the wire, ids, and what a provider has signed or encrypted. */
+/** Fields whose texts are ids of calls, and what a provider has signed or encrypted. */
 const wireFields = new Set(
-  "role type id call_id tool_call_id toolCallId tool_use_id item_id status detail object signature encrypted_content media_type provider".split(
-    " ",
-  ),
+  "call_id tool_call_id toolCallId tool_use_id item_id signature encrypted_content".split(" "),
 );
+/** Types of objects whose field `data` is bytes. */
+const typesOfBytes = new Set(["base64", "redacted_thinking", "input_audio"]);
+/** What a name of a field has that may hold a value. */
+const mayHold = /[\d@]/;
 /** Objects of vendors' wires by their `type`, whose texts a tool gets or has given. */
 const placeOfType: Readonly<Record<string, GuardPlace>> = {
   tool_use: "toolInput",
@@ -16,6 +18,17 @@ const placeOfType: Readonly<Record<string, GuardPlace>> = {
   function_call_output: "toolOutput",
   custom_tool_call_output: "toolOutput",
 };
+/** Pictures and the like as URLs. Nothing but base64 may follow, so that no text hides behind one. */
+const bytesUrl =
+  /^data:(?:image|audio|video|application\/pdf)[\w.+/-]{0,80}(?:;[\w.=-]{1,40}){0,4};base64,[\w+/=\s-]*$/;
+/** Fields of wires and bodies, whose names say nothing of what stands in them. */
+const wireNames = new Set(
+  "text content input output query message messages title arguments instructions prompt system systemPrompt name description".split(
+    " ",
+  ),
+);
+/** Numbers with fewer digits are no values. */
+const MIN_NUMBER = 1_000_000;
 /** Texts of JSON, as tools take them. */
 const jsonFields = new Set(["arguments"]);
 const MAX_DEPTH = 100;
@@ -27,19 +40,26 @@ export function mapTexts<T>(
   visit: (text: GuardedText) => string,
 ): T {
   const map = (one: unknown, place: GuardPlace, field: string, name: string, depth: number): unknown => {
+    const label = wireNames.has(name) ? {} : { label: name };
     if (typeof one === "string") {
-      const isSkipped = wireFields.has(name) || one.startsWith("data:");
-      return isSkipped ? one : visit({ place, field, text: one, isJson: jsonFields.has(name) });
+      if (wireFields.has(name) || (one.startsWith("data:") && bytesUrl.test(one))) return one;
+      return visit({ place, field, text: one, isJson: jsonFields.has(name), ...label });
+    }
+    if (typeof one === "number" && Number.isSafeInteger(one) && one >= MIN_NUMBER) {
+      const text = visit({ place, field, text: String(one), ...label });
+      return text === String(one) ? one : text;
     }
     if (typeof one !== "object" || one === null || depth > MAX_DEPTH || ArrayBuffer.isView(one) || one instanceof Date)
       return one;
     if (Array.isArray(one)) return one.map((item, index) => map(item, place, `${field}[${index}]`, name, depth + 1));
     const type = Object(one).type;
     const own = (typeof type === "string" ? placeOfType[type] : undefined) ?? place;
-    const entries = Object.entries(one).map(([key, inner]) => [
-      key,
-      map(inner, own, field === "" ? key : `${field}.${key}`, key, depth + 1),
-    ]);
+    const isOfBytes = typesOfBytes.has(String(type));
+    const entries = Object.entries(one).map(([key, inner]) => {
+      const name = mayHold.test(key) ? visit({ place: own, field, text: key }) : key;
+      const at = field === "" ? key : `${field}.${key}`;
+      return [name, isOfBytes && key === "data" ? inner : map(inner, own, at, key, depth + 1)];
+    });
     return Object.fromEntries(entries);
   };
   return map(value, at.place, at.field, "", 0) as T; // texts stay texts, and all else is as it was

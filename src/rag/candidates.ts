@@ -7,7 +7,7 @@ import type { RagDeps } from "./deps.ts";
 import type { QueryVector } from "./embed-query.ts";
 import { withFeedback } from "./feedback.ts";
 import type { QueryInput } from "./query-schemas.ts";
-import { type Holders, measureNearness } from "./word-nearness.ts";
+import { type Holders, LOOKED_THROUGH, measureNearness } from "./word-nearness.ts";
 
 /** Hits beyond topK, since hits of outdated versions and repeated texts are dropped. Lexical hits are also reordered. */
 const EXTRA_HITS = { lexical: 10, vector: 5 };
@@ -30,6 +30,8 @@ export type Search = {
 export type Candidates = {
   byText?: WordHit[];
   holders?: Holders;
+  /** The largest share of the words that one of the first hits by words has. */
+  held?: number;
   byVector?: ChunkHit[][];
   warnings?: string[];
 } & Pick<VectorHits, "headers" | "spaces">;
@@ -63,7 +65,7 @@ export async function findCandidates(
       return undefined;
     }
   };
-  const { hits: byText = [], holders } =
+  const { hits: byText = [], ...words } =
     (mode === "hybrid" &&
       (await unlessAway(findText, "The index of words is away: the results are those of vectors."))) ||
     {};
@@ -81,15 +83,14 @@ export async function findCandidates(
     return [...present, ...former];
   };
   const found = await unlessAway(findVectors, "The index of vectors is away: the results are those of words.");
-  if (found === undefined) return { byText, warnings, ...defined({ holders }) };
+  if (found === undefined) return { byText, warnings, ...words };
   const byVector = found.map(({ hits }) => hits);
   const headers = found.flatMap((one) => one.headers ?? []);
   const spaces = found[0]?.spaces;
-  return { ...(mode === "vector" ? {} : { byText }), byVector, headers, warnings, ...defined({ holders, spaces }) };
+  return { ...(mode === "vector" ? {} : { byText }), byVector, headers, warnings, ...words, ...defined({ spaces }) };
 }
 
-/** Number of first hits that are checked for words close to each other, and the weight of that beside the word score. */
-const LOOKED_THROUGH = 30;
+/** What words near to each other count beside the word score. */
 const NEARNESS_WEIGHT = 0.5;
 
 /** A lexical hit with its score as a share of the best one: 1 for the first, then falling. */
@@ -99,7 +100,10 @@ type WordHit = TextHit & { share: number };
  * Favours those of the index's hits whose words stand near to each other: such a chunk is more likely to be about all of them at
  * once. If an index is late, two lists are merged, and a hit may follow one of a lower word score: its share falls all the same.
  */
-export function rankByWords(hits: readonly TextHit[], text: string): { hits: WordHit[]; holders?: Holders } {
+export function rankByWords(
+  hits: readonly TextHit[],
+  text: string,
+): { hits: WordHit[] } & Pick<Candidates, "holders" | "held"> {
   let least = 1;
   const falling = hits.map((hit) => {
     least = Math.min(least, hit.wordScore / (hits[0]?.wordScore || 1));
@@ -108,9 +112,9 @@ export function rankByWords(hits: readonly TextHit[], text: string): { hits: Wor
   const words = text.split(" ");
   if (words.length < 2) return { hits: falling };
   const first = falling.slice(0, LOOKED_THROUGH).map(({ content }) => content);
-  const { nearness, holders } = measureNearness(words, first);
+  const { nearness, ...found } = measureNearness(words, first);
   const moved = falling.map((hit, at) => ({ ...hit, share: hit.share + NEARNESS_WEIGHT * (nearness[at] ?? 0) }));
   moved.sort((a, b) => b.share - a.share);
   const most = moved[0]?.share || 1;
-  return { hits: moved.map((hit) => ({ ...hit, share: hit.share / most })), holders };
+  return { hits: moved.map((hit) => ({ ...hit, share: hit.share / most })), ...found };
 }

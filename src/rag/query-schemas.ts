@@ -140,7 +140,7 @@ export type QueryResult = z.output<typeof queryResultSchema>;
 /** What a query answers. */
 export const queryOutcomeSchema = z.object({
   results: z.array(queryResultSchema),
-  coverage: coverageSchema.describe("The share that the best three passages hold together: low if no document answers"),
+  coverage: coverageSchema.describe("The share that the best passages hold: low if no document answers"),
   rewrite: rewriteReportSchema.optional().describe("What became of `rewrite`, if it was asked for"),
   rerank: rerankReportSchema.optional().describe("What became of `rerank`, if it was asked for"),
   warnings: z

@@ -61,13 +61,13 @@ export function makeQuery(deps: QueryDeps): RunQuery {
         ? shown.map((hit) => ({ hit, chunks: [hit] }))
         : mergeHits(await expandHits(deps, tenantId, { hits: shown, count: expand }));
     const described = passages.map((passage) => toResult(passage, headers.get(passage.hit.documentId)));
-    const { each, together } = measureBest(searches, described.map(textOf));
+    const { each, best } = measureBest(searches, described.map(textOf));
     const results: QueryResult[] = [];
     for (const [at, coverage] of each.entries())
       if (coverage >= minCoverage && described[at]) results.push({ ...described[at], coverage });
     return {
       results,
-      coverage: together,
+      coverage: best,
       ...defined({ rewrite: found.rewrite, rerank: ranked?.report }),
       ...(warnings.length > 0 ? { warnings } : {}),
     };
@@ -136,13 +136,13 @@ const judgedBy = ({ searches: [asked, written] }: Found, { rewrite }: QueryInput
 
 /** The coverage of what was searched for, where several texts were: that of the text that is covered best. */
 function measureBest(searches: Found["searches"], texts: readonly string[]): Coverage {
-  const best: Coverage = { each: new Array<number>(texts.length).fill(0), together: 0 };
+  const most: Coverage = { each: new Array<number>(texts.length).fill(0), best: 0 };
   for (const { text, holders } of searches) {
-    const { each, together } = measureCoverage(text, texts, holders);
-    best.together = Math.max(best.together, together);
-    for (const [at, share] of each.entries()) best.each[at] = Math.max(best.each[at] ?? 0, share);
+    const { each, best } = measureCoverage(text, texts, holders);
+    most.best = Math.max(most.best, best);
+    for (const [at, share] of each.entries()) most.each[at] = Math.max(most.each[at] ?? 0, share);
   }
-  return best;
+  return most;
 }
 
 /** The span of a query, by OpenTelemetry's names. */

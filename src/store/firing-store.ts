@@ -47,6 +47,7 @@ export const firingCollection = defineCollection<FiringRecord>({
   indexes: [
     { key: { tenantId: 1, ownerId: 1, _id: -1 }, name: "owner_newest" },
     { key: { nextAt: 1 }, name: "due", sparse: true },
+    { key: { "after.firingId": 1 }, name: "after", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
   ],
 });
@@ -79,6 +80,11 @@ export function makeFiringStore(db: Db) {
       next: Pick<FiringRecord, "attempts" | "status"> & { nextAt: Date },
     ): Promise<boolean> =>
       updateIf(firings, ofTenant(tenantId, { _id, ...(nextAt ? { nextAt } : {}) }), { $set: next }),
+    /** Has the one that waits for this one looked at soon. */
+    async wakeNext({ tenantId, _id }: FiringRecord, nextAt: Date): Promise<void> {
+      const waits = { "after.firingId": _id, status: "waiting" as const, nextAt: { $gt: nextAt } };
+      await firings.updateOne(ofTenant(tenantId, waits), { $set: { nextAt } });
+    },
     /** Ends an open one; false when it has ended. */
     end: ({ tenantId, _id }: FiringRecord, end: FiringEnd): Promise<boolean> =>
       updateIf(firings, ofTenant(tenantId, { _id, nextAt: { $exists: true } }), {

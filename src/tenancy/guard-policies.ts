@@ -67,14 +67,12 @@ export function makeGuardPolicies(
       if (action === "block") return { action, findings };
       return { action, findings, text: guard.take([{ place, field: "text", text }])[0] ?? "" };
     },
-    /** Whether an answer or a request may be changed, whoever calls: then no request goes on as it came. */
+    /** Whether anything is masked, whoever calls: then no request goes on as it came. */
     async masks(tenantId: string): Promise<boolean> {
       const { policy, isOff } = await cache.find(tenantId);
       if (isOff) return false;
       return [policy.rules, ...policy.exceptions.map(({ rules }) => rules)].some((rules) =>
-        Object.values(rules).some((actions) =>
-          Object.values(actions ?? {}).some((one) => one === "mask" || one === "block"),
-        ),
+        Object.values(rules).some((actions) => Object.values(actions ?? {}).some((one) => one === "mask")),
       );
     },
     /**

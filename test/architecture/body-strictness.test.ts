@@ -13,6 +13,8 @@ const grants = new Set([
   "post /ai/widget/key",
   "delete /ai/widget/key",
   "put /budget",
+  "put /guards",
+  "post /guards/check",
   "put /rag/settings",
   "put /settings",
   "post /rag/tools",

@@ -89,9 +89,8 @@ describe("guards on every path", function () {
         table.push(`${action.padEnd(6)}${name.padEnd(30)}${row}`);
       }
     }
-    console.log(
-      `      ${"".padEnd(30)} ${guardKinds.map((kind) => kind.slice(0, 3)).join(" ")}\n      ${table.join("\n      ")}`,
-    );
+    const head = `${"".padEnd(37)}${guardKinds.map((kind) => kind.slice(0, 3)).join(" ")}`;
+    process.stdout.write(`${[head, ...table].map((row) => `      ${row}`).join("\n")}\n`);
     expect(holes, holes.slice(0, 20).join("\n")).to.deep.equal([]);
     await test.platform.gateway.flush();
     const all = Object.values(values).map(([value]) => value);

@@ -91,13 +91,23 @@ describe("schedules at every second, while their workers are killed and frozen",
     let slots = 0;
     const jobs = new Set<string>();
     for (const id of ids) {
-      const firings = await pollUntil(
-        async () => {
-          const found = await all<Firing>(`/schedules/${id}/firings`);
-          return found.every(({ status, job }) => status === "started" && job?.status === "completed") ? found : null;
-        },
-        { timeoutMs: 200_000, everyMs: 1_000, what: `the end of all firings of ${id}` },
-      );
+      let firings: Firing[] = [];
+      const isOver = async () => {
+        firings = await all<Firing>(`/schedules/${id}/firings`);
+        return firings.every(({ status, job }) => status === "started" && job?.status === "completed") ? true : null;
+      };
+      await pollUntil(isOver, { timeoutMs: 90_000, everyMs: 1_000, what: "the end" }).catch(() => {
+        const states = firings.map(({ status, reason, job }) => `${status} ${reason ?? ""} ${job?.status ?? ""}`);
+        expect.fail(
+          `${id}: ${JSON.stringify(
+            Object.fromEntries(
+              Map.groupBy(states, String)
+                .entries()
+                .map(([state, { length }]) => [state, length]),
+            ),
+          )}`,
+        );
+      });
       const times = firings.map(({ slotAt }) => Date.parse(slotAt)).sort((a, b) => a - b);
       for (const [at, time] of times.slice(1).entries()) expect(time - (times[at] ?? 0), id).to.equal(1_000);
       expect(times.length).to.be.greaterThan(DURATION_MS / 1_000 - 5);

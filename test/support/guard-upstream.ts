@@ -2,7 +2,7 @@ import { startRecordingUpstream } from "./recording-upstream.ts";
 
 type Asked = {
   stream?: boolean;
-  input?: string | string[];
+  input?: string | readonly unknown[];
   messages?: { role: string; content: unknown }[];
   tools?: unknown[];
 };
@@ -16,6 +16,7 @@ export async function startGuardUpstream() {
   let script: GuardScript = (said) => ({ text: `You said: ${said}` });
   upstream.answer((raw) => {
     const asked: Asked = JSON.parse(raw);
+    if (typeof Object([asked.input].flat()[0]).role === "string") return { pieces: [JSON.stringify(toResponse(raw))] };
     if (asked.input !== undefined) return { pieces: [JSON.stringify(toEmbeddings(asked.input))] };
     const last = asked.messages?.findLast(({ role }) => role === "user")?.content;
     const said = typeof last === "string" ? last : JSON.stringify(last ?? "");
@@ -27,7 +28,12 @@ export async function startGuardUpstream() {
       pieces: toChunks(answer).map((data) => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`),
     };
   });
-  return { ...upstream, play: (next: GuardScript) => void (script = next) };
+  return {
+    ...upstream,
+    play(next: GuardScript): void {
+      script = next;
+    },
+  };
 }
 
 const usage = { prompt_tokens: 5, completion_tokens: 5, total_tokens: 10 };
@@ -66,13 +72,18 @@ function toChunks({ text = "", reasoning = "", calls = "", cut = 3 }: ReturnType
   ];
 }
 
-function toEmbeddings(input: string | string[]) {
-  const data = [input]
-    .flat()
-    .map((_, index) => ({
-      object: "embedding",
-      index,
-      embedding: Array.from({ length: 8 }, (_, at) => (at + index) / 10),
-    }));
+function toResponse(raw: string) {
+  const content = [{ type: "output_text", text: `You said: ${raw}`, annotations: [] }];
+  const output = [{ type: "message", id: "msg_1", role: "assistant", status: "completed", content }];
+  const counted = { input_tokens: 5, output_tokens: 5, total_tokens: 10 };
+  return { id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m", output, usage: counted };
+}
+
+function toEmbeddings(input: string | readonly unknown[]) {
+  const data = [input].flat().map((_, index) => ({
+    object: "embedding",
+    index,
+    embedding: Array.from({ length: 8 }, (_, at) => (at + index) / 10),
+  }));
   return { object: "list", data, model: "m", usage: { prompt_tokens: 1, total_tokens: 1 } };
 }

@@ -14,6 +14,12 @@ const toOutcome = ({ status, body, text }: Pick<ApiResponse, "status" | "body" |
   return { said: text, ...(status >= 400 && { refusal: code ?? status }) };
 };
 
+const reachEnd = (member: ApiClient, path: string) =>
+  pollUntil(async () => {
+    const one = await member.get(path);
+    return ends.includes(String(one.at("status"))) ? one : undefined;
+  });
+
 /** Every way by which a text gets to a model, or is kept. */
 export async function guardedPaths(member: ApiClient): Promise<GuardedPath[]> {
   const agentId = (await member.post("/agents", { name: "Echo", systemPrompt: "Say it again.", model })).string(
@@ -41,12 +47,7 @@ export async function guardedPaths(member: ApiClient): Promise<GuardedPath[]> {
       async send(text) {
         const asked = await member.post("/v1/responses", { model, input: text, background: true });
         if (asked.status !== 200) return toOutcome(asked);
-        return toOutcome(
-          await pollUntil(async () => {
-            const one = await member.get(`/v1/responses/${asked.string("id")}`);
-            return ends.includes(String(one.at("status"))) && one;
-          }),
-        );
+        return toOutcome(await reachEnd(member, `/v1/responses/${asked.string("id")}`));
       },
     },
     post("conversation", "/v1/conversations", (text) => ({ items: [{ role: "user", content: text }] })),
@@ -87,14 +88,30 @@ export async function guardedPaths(member: ApiClient): Promise<GuardedPath[]> {
         const started = await member.post(`/workflows/${workflowId}/execute`, { input: { text } });
         if (started.status !== 202) return toOutcome(started);
         const runId = started.string("runId");
-        return toOutcome(
-          await pollUntil(async () => {
-            const one = await member.get(`/workflows/${workflowId}/runs/${runId}`);
-            return ends.includes(String(one.at("status"))) && one;
-          }),
-        );
+        return toOutcome(await reachEnd(member, `/workflows/${workflowId}/runs/${runId}`));
       },
     },
+    post("chat, metadata and user", "/ai/chat", (text) => ({
+      model,
+      messages: [{ role: "user", content: "Hi." }],
+      metadata: { about: text },
+      user: text,
+    })),
+    post("chat, tool description", "/ai/chat", (text) => ({
+      model,
+      messages: [{ role: "user", content: "Hi." }],
+      tools: [
+        {
+          type: "function",
+          function: { name: "look", description: text, parameters: { type: "object", properties: {} } },
+        },
+      ],
+    })),
+    post("agent, history and context", `/agents/${agentId}/run`, (text) => ({
+      input: "Well?",
+      history: [{ role: "user", content: text }],
+      context: { id: text },
+    })),
     post("composite", "/composite/execute", (input) => {
       return { pattern: "chain-of-thought", profile: "coding", input, models: [model] };
     }),

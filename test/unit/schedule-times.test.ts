@@ -3,7 +3,7 @@ import { countSlots, nextSlot, nextSlots, type Timing } from "../../src/automati
 
 const timing = (timezone: string, more: Partial<Timing>): Timing => ({ timezone, anchorAt: new Date(0), ...more });
 const shown = (times: Date[]) => times.map((time) => time.toISOString().slice(0, 16));
-const after = (from: string) => new Date(from);
+const nextAfter = (from: string) => new Date(from);
 
 /** Pattern, zone, where it begins, and its next times in UTC. */
 const cases: [what: string, cron: string, zone: string, from: string, times: string[]][] = [
@@ -89,20 +89,20 @@ const cases: [what: string, cron: string, zone: string, from: string, times: str
 describe("the times of a schedule", () => {
   for (const [what, cron, zone, from, times] of cases) {
     it(`over daylight saving: ${what} (${cron}, ${zone})`, () => {
-      const found = nextSlots(timing(zone, { cron }), after(from), times.length);
+      const found = nextSlots(timing(zone, { cron }), nextAfter(from), times.length);
       expect(shown(found)).to.deep.equal(times);
     });
   }
 
   it("never go back, skip none and repeat none over a year of each zone", () => {
     for (const zone of ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"]) {
-      let at = after("2026-01-01T00:00Z");
+      let at = nextAfter("2026-01-01T00:00Z");
       for (let hour = 0; hour < 366 * 24; hour += 1) {
         const next = nextSlot(timing(zone, { cron: "0,30 * * * *" }), at);
         expect((next?.getTime() ?? 0) - at.getTime(), `${zone} ${at.toISOString()}`).to.equal(1_800_000);
         at = next ?? at;
       }
-      const days = nextSlots(timing(zone, { cron: "30 2 * * *" }), after("2026-01-01T00:00Z"), 365);
+      const days = nextSlots(timing(zone, { cron: "30 2 * * *" }), nextAfter("2026-01-01T00:00Z"), 365);
       const dates = days.map((day) => new Intl.DateTimeFormat("en-CA", { timeZone: zone }).format(day));
       expect(new Set(dates).size, zone).to.equal(365);
     }
@@ -118,10 +118,11 @@ describe("the times of a schedule", () => {
   });
 
   it("of a date without an offset are those of its zone", () => {
-    const at = (text: string, zone = "Europe/Berlin") => nextSlot(timing(zone, { at: text }), after("2026-01-01T00:00Z"));
-    expect(at("2026-03-29T02:30:00")).to.deep.equal(after("2026-03-29T01:30:00Z"));
-    expect(at("2026-07-01T09:00:00")).to.deep.equal(after("2026-07-01T07:00:00Z"));
-    expect(at("2026-07-01T09:00:00+05:30")).to.deep.equal(after("2026-07-01T03:30:00Z"));
+    const at = (text: string, zone = "Europe/Berlin") =>
+      nextSlot(timing(zone, { at: text }), nextAfter("2026-01-01T00:00Z"));
+    expect(at("2026-03-29T02:30:00")).to.deep.equal(nextAfter("2026-03-29T01:30:00Z"));
+    expect(at("2026-07-01T09:00:00")).to.deep.equal(nextAfter("2026-07-01T07:00:00Z"));
+    expect(at("2026-07-01T09:00:00+05:30")).to.deep.equal(nextAfter("2026-07-01T03:30:00Z"));
     expect(at("2025-07-01T09:00:00")).to.equal(undefined);
   });
 });

@@ -113,7 +113,7 @@ function isClear(guard: PolicyGuard, item: Record<string, unknown>): boolean {
  * Guards the parts of a stream as they come. Text, reasoning and the arguments of each call are read apart; what one of them holds
  * back goes on when another one begins. Its result throws as `guardAnswer`.
  */
-export function makePartsGuard(guard: PolicyGuard): (parts: readonly StreamPart[]) => StreamPart[] {
+export function makePartsGuard(guard: PolicyGuard) {
   const lanes = new Map<string, { guard: StreamGuard; toPart(text: string): StreamPart }>();
   const laneOf = (name: string, make: () => { guard: StreamGuard; toPart(text: string): StreamPart }) => {
     const known = lanes.get(name) ?? make();
@@ -148,7 +148,11 @@ export function makePartsGuard(guard: PolicyGuard): (parts: readonly StreamPart[
     if (part.type === "reasoning-item") return [...flush(), ...(isClear(guard, part.item) ? [part] : [])];
     return part.type === "end" ? [...flush(), part] : [part];
   };
-  return (parts) => parts.flatMap(guardOne);
+  const guardParts = (parts: readonly StreamPart[]) => parts.flatMap(guardOne);
+  return Object.assign(guardParts, {
+    /** Whether anything is held back. */
+    isHolding: () => lanes.values().some((lane) => lane.guard.isHolding()),
+  });
 }
 
 /** An outcome with the values of the request in the place of their marks. */

@@ -27,8 +27,6 @@ type ApprovalsDeps = {
   agents: Pick<Agents, "runOf">;
 };
 
-export type Approvals = ReturnType<typeof makeApprovals>;
-
 /**
  * Decisions of people on steps of workflows and on tool calls of agents. The approval's own state decides, by one
  * compare-and-set; what happens to the run follows it.

@@ -31,8 +31,6 @@ export const callbackCollection = defineCollection<CallbackRecord>({
   ],
 });
 
-export type CallbackStore = ReturnType<typeof makeCallbackStore>;
-
 export function makeCallbackStore(db: Db) {
   const callbacks = db.collection<CallbackRecord>(callbackCollection.name);
   const { ensure, remove } = makeRecords(callbacks);

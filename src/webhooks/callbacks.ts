@@ -1,4 +1,3 @@
-import { toApprovalMessage } from "../definitions/approvals.ts";
 import { toAcceptedView } from "../jobs/job-outcome.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { type Work, workOf } from "../jobs/work.ts";
@@ -11,6 +10,7 @@ import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { Store } from "../store/store.ts";
 import { type Caller, rootOf } from "../tenancy/roles.ts";
+import { toApprovalMessage } from "./approval-message.ts";
 import { makeOutbox, type Pauses, sendMessage } from "./outbox.ts";
 import type { Webhooks } from "./webhooks.ts";
 

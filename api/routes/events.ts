@@ -16,7 +16,7 @@ import { admitCall } from "../middleware/rate-limit.ts";
 import { reserveJob } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
-import { firing } from "./schedules.ts";
+import { firingList } from "./schedules.ts";
 
 const triggerParams = z.object({ id: idSchema("trigger") });
 const sourceParams = z.object({ id: idSchema("eventSource") });
@@ -109,7 +109,7 @@ export const eventRoutes = [
     description: "Kept for 30 days. Events of which its condition was not true are not listed.",
     params: triggerParams,
     query: pageQuery("firing"),
-    responses: { 200: { description: "A page of firings", body: listOf(firing) } },
+    responses: { 200: { description: "A page of firings", body: firingList } },
     result: ({ params: { id }, query, caller, platform }) =>
       platform.automation.triggers.firings(caller.tenantId, id, query),
   }),

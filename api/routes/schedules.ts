@@ -16,7 +16,9 @@ import { modelCallErrors } from "./chat.ts";
 const params = z.object({ id: idSchema("schedule") });
 const summary = named("ScheduleSummary", scheduleSummarySchema);
 const view = named("Schedule", scheduleViewSchema);
-export const firing = named("Firing", firingViewSchema);
+const firing = named("Firing", firingViewSchema);
+/** A page of firings, of schedules and of triggers. */
+export const firingList = listOf(firing);
 const example = {
   name: "Morning report",
   cron: "0 9 * * 1-5",
@@ -92,7 +94,7 @@ export const scheduleRoutes = [
     description: "Kept for as long as a thousand of its intervals: an hour at least, 30 days at most.",
     params,
     query: pageQuery("firing"),
-    responses: { 200: { description: "A page of firings", body: listOf(firing) } },
+    responses: { 200: { description: "A page of firings", body: firingList } },
     result: ({ params: { id }, query, caller, platform }) =>
       platform.automation.schedules.firings(caller.tenantId, id, query),
   }),

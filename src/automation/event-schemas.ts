@@ -42,7 +42,6 @@ export const eventBodySchema = z.strictObject({
   id: z.string().min(1).max(200).optional().describe("Your own id: an event of a name is taken once in 24 hours by it"),
   data: z.unknown().optional().describe("Any JSON"),
 });
-export type EventBody = z.output<typeof eventBodySchema>;
 
 /** What becomes of an event. */
 export const acceptedEventSchema = z.object({

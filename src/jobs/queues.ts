@@ -106,7 +106,7 @@ export const batchQueue: QueueDefinition = {
 
 /** Hand one event to what waits for it, and start what it triggers. */
 export const eventsQueue: QueueDefinition = {
-  name: "events",
+  name: "event-deliveries",
   kind: "event",
   payload: z.strictObject({ ...ids, eventId: idSchema("event") }),
   concurrency: 16,

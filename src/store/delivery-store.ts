@@ -48,8 +48,6 @@ export const deliveryCollection = defineCollection<DeliveryRecord>({
 /** Attempts that are kept. */
 const KEPT_ATTEMPTS = 10;
 
-export type DeliveryStore = ReturnType<typeof makeDeliveryStore>;
-
 export function makeDeliveryStore(db: Db) {
   const deliveries = db.collection<DeliveryRecord>(deliveryCollection.name);
   const { ensure, get } = makeRecords(deliveries);

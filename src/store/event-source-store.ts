@@ -24,8 +24,6 @@ export const eventSourceCollection = defineCollection<EventSourceRecord>({
   indexes: [{ key: { tenantId: 1, _id: -1 }, name: "tenant_newest" }],
 });
 
-export type EventSourceStore = ReturnType<typeof makeEventSourceStore>;
-
 export function makeEventSourceStore(db: Db) {
   const sources = db.collection<EventSourceRecord>(eventSourceCollection.name);
   return {

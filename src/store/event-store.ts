@@ -29,8 +29,6 @@ export const eventCollection = defineCollection<EventRecord>({
   ],
 });
 
-export type EventStore = ReturnType<typeof makeEventStore>;
-
 export function makeEventStore(db: Db) {
   const events = db.collection<EventRecord>(eventCollection.name);
   const records = makeWorkRecords(events, { watched: { isOpen: true }, fields: ["tenantId", "jobId"] });

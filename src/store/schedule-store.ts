@@ -50,8 +50,6 @@ export const scheduleCollection = defineCollection<ScheduleRecord>({
   ],
 });
 
-export type ScheduleStore = ReturnType<typeof makeScheduleStore>;
-
 export function makeScheduleStore(db: Db) {
   const schedules = db.collection<ScheduleRecord>(scheduleCollection.name);
   const absent = ({ slotAt, dueAt }: NextSlot) => ({

@@ -30,8 +30,6 @@ export const triggerCollection = defineCollection<TriggerRecord>({
   ],
 });
 
-export type TriggerStore = ReturnType<typeof makeTriggerStore>;
-
 export function makeTriggerStore(db: Db) {
   const triggers = db.collection<TriggerRecord>(triggerCollection.name);
   return {

@@ -20,6 +20,14 @@ const grants = new Set([
   "post /rag/tools",
   "put /rag/tools/:id",
   "post /keys",
+  "post /schedules",
+  "put /schedules/:id",
+  "post /events/:name",
+  "post /triggers",
+  "put /triggers/:id",
+  "post /event-sources",
+  "post /webhooks",
+  "put /webhooks/:id",
 ]);
 
 /** The fields of other bodies that grant or limit: objects in them are strict at any depth. */

@@ -1,5 +1,5 @@
 /** Import directions; `test/architecture` runs the same rules. Each comment names what to import instead. */
-const areas = "agents|batches|composite|definitions|gateway|mcp-tools|rag|surfaces|tenancy|workflows";
+const areas = "agents|automation|batches|composite|definitions|gateway|mcp-tools|rag|surfaces|tenancy|workflows";
 /** Files of the gateway's folders that other areas call, besides its top level. */
 const gatewayDoors = "chat/(request|response)|money/budget";
 
@@ -18,6 +18,7 @@ const floors = [
   ["src/run-models/"],
   ["src/surfaces/"],
   ["src/batches/"],
+  ["src/areas.ts"],
   ["src/platform.ts"],
   ["src/mcp-tools/", "workers/", "scripts/"],
   ["api/"],

@@ -26,7 +26,7 @@ export type RequestState = {
 export type ApiContext = ParameterizedContext<RequestState>;
 
 /** A larger JSON is sent as its reader takes it, in bytes. */
-const LARGE_REPLY_BYTES = 256 << 10;
+export const LARGE_REPLY_BYTES = 256 << 10;
 
 /**
  * Sends a response with all of its headers at once. Koa looks for streams, types and lengths in a body that is nearly always

@@ -157,7 +157,7 @@ function serveRoute(
     }
     const reader = { tenant: rootOf(caller), path: route.path };
     const inTurn = turns.of(reader.tenant, ctx.state.signal);
-    const writing = { platform, budget, inTurn, wasLarge: () => turns.wasLarge(reader.tenant, reader.path) };
+    const writing = { platform, budget, inTurn };
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
     if ("status" in parsed) return writeReply(ctx, parsed, writing);

@@ -211,7 +211,7 @@ export const isForTenants = (auth: RouteAuth): auth is Role => auth !== "public"
  * The router, the validation and the OpenAPI entry all come from this one value; the schemas give the types of `params`,
  * `query` and `body` in the handler, which sees parsed input only and returns its response as a value.
  */
-export function declareRoutes(group: RouteGroup & { bodyLimit?: BodyLimit }) {
+export function declareRoutes(group: RouteGroup & { bodyLimit?: BodyLimit; isForAllCollections?: boolean }) {
   const declare =
     (method: Method) =>
     <

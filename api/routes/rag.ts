@@ -2,15 +2,13 @@ import { z } from "zod";
 import { defined } from "../../src/lib/defined.ts";
 import { idSchema } from "../../src/lib/ids.ts";
 import { collectionNameSchema } from "../../src/rag/collections.ts";
+import { chunkPlaceFields, queryBodySchema, queryOutcomeSchema } from "../../src/rag/query-schemas.ts";
 import {
-  chunkPlaceFields,
   documentChangeSchema,
   documentViewSchema,
   fileFieldsSchema,
   ingestBodySchema,
   ingestResultSchema,
-  queryBodySchema,
-  queryOutcomeSchema,
   withOneSource,
 } from "../../src/rag/schemas.ts";
 import { ragSettingsBodySchema, ragSettingsSchema, reindexResultSchema } from "../../src/rag/settings-schemas.ts";

@@ -6,6 +6,11 @@ import type { RunUsage } from "./run-usage.ts";
 /** A response of the model as it is recorded. */
 export type Turn = Extract<AuditContent, { kind: "intention" | "answer" }>;
 export type Observed = Extract<AuditContent, { kind: "observation" }>;
+/** A recorded response of the model with the results of all its calls. */
+export type WholeTurn = {
+  turn: Extract<Turn, { kind: "intention" }>;
+  observed: { call: AuditCall; observation: Observed }[];
+};
 export type Iterations = ReturnType<typeof makeIterations>;
 
 /** The iterations of one run, by its audit log: those that an earlier worker recorded, and those that are recorded now. */
@@ -38,6 +43,23 @@ export function makeIterations(auditLog: Pick<AuditLog, "recorded" | "append">, 
     if (content.kind === "observation") takeObservation(content);
   }
   return {
+    /**
+     * The responses that an earlier worker recorded together with the results of all their calls. They are the beginning of the
+     * conversation: a run that has waited a thousand times goes on at once.
+     */
+    recallWhole(): WholeTurn[] {
+      const whole: WholeTurn[] = [];
+      for (let turn = recorded[count]; turn?.kind === "intention"; turn = recorded[count]) {
+        const results = turn.calls.flatMap((call) => {
+          const observation = observed.get(call.id);
+          return observation ? [{ call, observation }] : [];
+        });
+        if (results.length < turn.calls.length) break;
+        take(turn);
+        whole.push({ turn, observed: results });
+      }
+      return whole;
+    },
     /** The next response of the model that an earlier worker recorded. */
     recall(): Turn | undefined {
       const next = recorded[count];

@@ -9,7 +9,7 @@ import type { AuditCall } from "../store/audit-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { parseArguments } from "./arguments.ts";
 import type { Observed } from "./iterations.ts";
-import { RunStopped } from "./run-state.ts";
+import { isPause, RunStopped } from "./run-state.ts";
 import type { RunUsage } from "./run-usage.ts";
 import type { ToolContext, ToolNotes } from "./tools/tool.ts";
 
@@ -53,6 +53,14 @@ export async function observeCall(deps: ObserveDeps, call: AuditCall, make: () =
   return { kind: "observation", callId: call.id, ...outcome, startedAt, spent: used.spent() };
 }
 
+/** The observation of a call that was not to be made. */
+export function refuseCall({ id: callId }: AuditCall, { output }: { output: string }): Observed {
+  const startedAt = new Date().toISOString();
+  return { kind: "observation", callId, output: cutOutput(output), isError: true, startedAt, spent: noneSpent };
+}
+
+const noneSpent = { tokens: 0, outputTokens: 0, costUsd: 0 };
+
 type Outcome = { output: string; isError: boolean; runId?: string };
 
 async function tryCall(deps: ObserveDeps, call: AuditCall, make: () => Promise<Outcome>): Promise<Outcome> {
@@ -82,7 +90,7 @@ async function tryCall(deps: ObserveDeps, call: AuditCall, make: () => Promise<O
     return { ...made, output: cutOutput(await deps.guardOutput(made.output)) };
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof RunStopped || isStoreFailure(error)) throw error;
+    if (error instanceof RunStopped || isPause(error) || isStoreFailure(error)) throw error;
     if (error instanceof AppError) return toFailure(`The tool failed: ${error.message}`);
     logger.error({ err: error, tool: tool.name }, "a tool threw unexpectedly");
     return toFailure("The tool failed.");

@@ -1,3 +1,4 @@
+import type { makeShares } from "../isolation/shares.ts";
 import type { CallTexts } from "../tenancy/call-texts.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { GuardPolicies } from "../tenancy/guard-policies.ts";
@@ -27,6 +28,8 @@ export type GatewayDeps = {
   guards: Pick<GuardPolicies, "forCall" | "masks">;
   /** Whether the texts of a tenant's chats are kept in their records. */
   callTexts: Pick<CallTexts, "areKept">;
+  /** The places of streams that have said much, all of which is kept until they end. */
+  largeStreams: ReturnType<typeof makeShares>;
   /** Attempts of one call at most, those at fallbacks included. */
   maxAttempts: number;
 };

@@ -1,4 +1,5 @@
 import type { Config } from "../config/config.ts";
+import { makeShares } from "../isolation/shares.ts";
 import { notFound } from "../lib/errors.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { CallMetrics } from "../observe/metrics/call-metrics.ts";
@@ -11,7 +12,7 @@ import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import { type CataloguedModel, findModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
 import { type Answerer, makeAnswerer } from "./chat/answer.ts";
 import { makeForwardedChats } from "./chat/forward.ts";
-import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
+import { checkFallbacks, findWriter, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
 import type { SchemaChecks } from "./chat/response-format.ts";
@@ -66,6 +67,7 @@ export async function openGateway(input: GatewayInput) {
     schemaChecks: input.schemaChecks,
     guards: input.guards,
     callTexts,
+    largeStreams: makeShares(LARGE_STREAMS),
     maxAttempts: config.maxAttempts,
   };
   const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
@@ -113,6 +115,8 @@ export async function openGateway(input: GatewayInput) {
     openBreakers: breakers.countOpen,
     /** See `reportUsage`. */
     usage: (tenantId: string, query: UsageQuery) => reportUsage(store.usage, tenantId, query),
+    /** See `findWriter`. @throws AppError `unknown_model`, `provider_not_configured`. */
+    findWriter: (tenantId: string, name?: string) => findWriter(deps, tenantId, name),
     /** What a tenant has left of its budget this month; null without a budget. */
     budget: budgets.view,
     /**
@@ -144,6 +148,9 @@ async function openCatalogue(edge: EdgeSettings, logger: Logger) {
   await listed;
   return { catalogue, stop };
 }
+
+/** Streams that have said much and are under way in a process, and those of one tenant among them. */
+const LARGE_STREAMS = { size: 64, perOwner: 16 };
 
 const MAX_CHARACTERS = 64;
 /** Maximum surfaces that a tenant may name in a day (UTC) in one process. Each is a row of usage for every model. */

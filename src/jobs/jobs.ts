@@ -2,12 +2,14 @@ import type { Config } from "../config/config.ts";
 import { makePresence } from "../isolation/presence.ts";
 import { makeShares } from "../isolation/shares.ts";
 import { shareReads } from "../lib/share-reads.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { JobMetrics, TryOutcome } from "../observe/metrics/job-metrics.ts";
 import { inSpan } from "../observe/tracing.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { HeldJob, JobStore } from "../store/job-store.ts";
 import type { RedisConnections } from "../store/redis/redis.ts";
+import type { WebhookStore } from "../store/webhook-store.ts";
 import { cancelJob } from "./cancel.ts";
 import { type Claims, type Lease, makeClaims } from "./claim.ts";
 import { makeExternalJobs } from "./external-jobs.ts";
@@ -28,7 +30,7 @@ export type Jobs = ReturnType<typeof makeJobs>;
 
 /** The functions of this area, bound to store, Redis and queues. */
 export function makeJobs(deps: {
-  store: { jobs: JobStore };
+  store: { jobs: JobStore; webhooks: Pick<WebhookStore, "ofFamily"> };
   redis: RedisConnections;
   queues: QueueClient;
   logger: Logger;
@@ -41,6 +43,7 @@ export function makeJobs(deps: {
   const notifications = makeNotifications(redis, onError);
   const rejections = makeRejections(store, onError);
   const countBefore = makeBacklog(store, onError);
+  const { is: isAnnounced, forget } = makeAnnounced(deps.store.webhooks);
   const read = shareReads((tenantId, jobId) => store.find(tenantId, jobId));
   const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed), metrics);
   const cancel = (tenantId: string, jobId: string) =>
@@ -53,7 +56,7 @@ export function makeJobs(deps: {
     async submit(queue: QueueDefinition, submission: Submission): Promise<JobRecord> {
       const attributes = { "messaging.system": "bullmq", "messaging.destination.name": queue.name };
       const record = await inSpan({ name: `${queue.name} publish`, kind: "PRODUCER", attributes }, () =>
-        submitJob({ store, queues, rejections, countBefore }, queue, submission),
+        submitJob({ store, queues, rejections, countBefore, isAnnounced }, queue, submission),
       );
       metrics.submitted(queue.name);
       return record;
@@ -93,6 +96,8 @@ export function makeJobs(deps: {
     },
     /** Jobs that no worker runs. */
     held: makeExternalJobs(store, { notifications, rejections }),
+    /** Learns at once that the webhooks of a tenant have changed. */
+    webhooksChanged: forget,
     /** See `reconcileJobs`. */
     reconcile: () => reconcileJobs({ store, queues }),
     /** Depth, age and workers of every queue. */
@@ -102,6 +107,15 @@ export function makeJobs(deps: {
     notifications,
     close: rejections.close,
   };
+}
+
+/** Which tenants have webhooks that are told of the end of jobs or batches. */
+function makeAnnounced(webhooks: Pick<WebhookStore, "ofFamily">) {
+  const known = makeStaleWhileRevalidate(async (tenantId) => {
+    const found = await Promise.all(["job", "batch"].map((family) => webhooks.ofFamily(tenantId, family, 1)));
+    return { isTold: found.flat().length > 0 };
+  });
+  return { is: async (tenantId: string) => (await known.find(tenantId)).isTold, forget: known.forget };
 }
 
 /** How long a count from the store is used, in ms. This process adds its own submissions to it meanwhile. */

@@ -11,8 +11,6 @@ export type QueueDefinition = {
   payload: z.ZodType;
   /** Jobs that one worker process runs at once, before `WORKER_CONCURRENCY`. */
   concurrency: number;
-  /** Whether its jobs compute. If so, fewer run at once while the processor is busy. */
-  isComputing?: boolean;
   /** Attempts that may fail, the first included; only retryable errors are attempted again. */
   attempts: number;
   /** Wait before the second attempt, in ms; doubles at each further one, with jitter. */
@@ -30,7 +28,6 @@ export const ingestionQueue: QueueDefinition = {
   kind: "ingestion",
   payload: z.strictObject({ ...ids, documentId: idSchema("document") }),
   concurrency: 4,
-  isComputing: true,
   attempts: 3,
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,
@@ -107,6 +104,17 @@ export const batchQueue: QueueDefinition = {
   timeoutMs: 30 * 60_000,
 };
 
+/** Hand one event to what waits for it, and start what it triggers. */
+export const eventsQueue: QueueDefinition = {
+  name: "events",
+  kind: "event",
+  payload: z.strictObject({ ...ids, eventId: idSchema("event") }),
+  concurrency: 16,
+  attempts: 5,
+  backoffMs: 1_000,
+  timeoutMs: 15 * 60_000,
+};
+
 /** Every queue of the product. Some work (src/jobs/work.ts) must run the jobs of each. */
 export const queues = {
   ingestion: ingestionQueue,
@@ -116,6 +124,7 @@ export const queues = {
   compositeRuns: compositeQueue,
   responses: responsesQueue,
   batchCompletions: batchQueue,
+  events: eventsQueue,
 } as const;
 
 /** The kinds of work that a client sees in `GET /jobs/:id`. */

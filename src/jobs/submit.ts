@@ -67,6 +67,8 @@ export type SubmitDeps = {
   queues: Pick<QueueClient, "add">;
   rejections: Pick<Rejections, "reject" | "rejectLater">;
   countBefore(tenantId: string, queue: string): number;
+  /** Whether webhooks of the tenant are told of the end of its jobs. */
+  isAnnounced(tenantId: string): Promise<boolean>;
 };
 
 /**
@@ -89,6 +91,7 @@ export async function submitJob(
     isInteractive,
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
+    ...((await deps.isAnnounced(tenantId)) ? { isAnnounced: true } : {}),
     ...defined({ trace: currentTrace(), depth: currentDepth() || undefined }),
   };
   try {

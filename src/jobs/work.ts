@@ -3,6 +3,7 @@ import type { Logger } from "../observe/logger.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
+import { isDuplicateKey } from "../store/writes.ts";
 import type { Jobs } from "./jobs.ts";
 import type { QueueDefinition } from "./queues.ts";
 import type { Submission } from "./submit.ts";
@@ -95,12 +96,12 @@ const SWEPT = 100;
 const SWEEP_AFTER_MS = 30_000;
 
 /**
- * Submits the job of a record that was just inserted. When the job is not accepted, the record is undone; while the store is
- * unavailable nothing can be undone and the caller waits, so the sweep does it.
- * @throws AppError `unavailable`.
+ * Submits the job of a record that was just inserted, or finds it, where another process has submitted it. When the job is not
+ * accepted, the record is undone; while the store is unavailable nothing can be undone and the caller waits, so the sweep does it.
+ * @throws AppError `unavailable`; the driver's error 11000 when the job is of another record.
  */
 export async function submitWork(
-  jobs: Pick<Jobs, "submit">,
+  jobs: Pick<Jobs, "submit" | "find">,
   work: Pick<Work, "queue" | "idField" | "reject">,
   accepted: { record: WorkRecord; subject?: Record<string, string> } & Pick<
     Submission,
@@ -114,6 +115,8 @@ export async function submitWork(
   try {
     return await jobs.submit(work.queue, { tenantId, jobId, ids, subject, ...about });
   } catch (error) {
+    const there = isDuplicateKey(error) ? await jobs.find(tenantId, jobId) : null;
+    if (there?.payload[work.idField] === _id) return there;
     if (!isStoreUnavailable(error)) await work.reject(record, error);
     throw error;
   }
@@ -153,12 +156,18 @@ export async function sweepWorks(
   let looked = 0;
   await sweepEach(works, async (work) => {
     await sweepEach(await work.unfinished({ before, limit: SWEPT }), async (record) => {
-      const job = await jobs.find(record.tenantId, record.jobId);
+      const found = await jobs.find(record.tenantId, record.jobId);
+      // A job that another process has submitted for a record of its own is not this one's.
+      const job = found && isOfRecord(found, work, record) ? found : null;
       await (job && !isFinal(job.status) ? work.touch(record, job) : work.closeOrphan(record, job));
       looked += 1;
     });
   });
   return looked;
+}
+
+function isOfRecord({ payload }: JobRecord, { idField }: Work, { _id }: WorkRecord): boolean {
+  return payload[idField] === undefined || payload[idField] === _id;
 }
 
 /** The kind of work that a job does; undefined for a job that no worker runs. */

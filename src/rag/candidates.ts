@@ -6,7 +6,7 @@ import { SearchUnavailable } from "../store/store-errors.ts";
 import type { RagDeps } from "./deps.ts";
 import type { QueryVector } from "./embed-query.ts";
 import { withFeedback } from "./feedback.ts";
-import type { QueryInput } from "./schemas.ts";
+import type { QueryInput } from "./query-schemas.ts";
 import { type Holders, measureNearness } from "./word-nearness.ts";
 
 /** Hits beyond topK, since hits of outdated versions and repeated texts are dropped. Lexical hits are also reordered. */

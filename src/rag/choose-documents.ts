@@ -6,7 +6,8 @@ import type { Caller } from "../tenancy/roles.ts";
 import { chooseCollections } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
 import { type AttributeFilter, fulfils, isOfValues, requiredValues, toAttributeFilter } from "./metadata-filter.ts";
-import { type QueryInput, tagsOf } from "./schemas.ts";
+import type { QueryInput } from "./query-schemas.ts";
+import { tagsOf } from "./schemas.ts";
 
 /** Maximum documents that a filter may match; a filter that matches more is rejected. */
 const MAX_FILTERED_DOCUMENTS = 5_000;

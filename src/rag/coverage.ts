@@ -6,6 +6,8 @@ import { findWords, type Holders } from "./word-nearness.ts";
 
 /** Number of best passages that may answer a question together. */
 const BEST = 3;
+/** Maximum hits by words that are counted. */
+const LOOKED_THROUGH = 30;
 /** Maximum words of a question that are looked for. */
 const MAX_WORDS = 32;
 
@@ -24,10 +26,8 @@ export function measureCoverage(question: string, passages: readonly string[], h
   const each = new Array<number>(passages.length).fill(0);
   let [all, together] = [0, 0];
   for (const { stem, isIn } of termsOf(question, passages)) {
-    const known = holders?.counts.get(stem);
-    const count = known ?? isIn.filter(Boolean).length;
-    const of = known === undefined || !holders ? passages.length : holders.texts;
-    const weight = weightOfStem(stem) * Math.log(1 + of / (count + 0.5));
+    const count = holders?.get(stem) ?? isIn.filter(Boolean).length;
+    const weight = weightOfStem(stem) * Math.log(1 + LOOKED_THROUGH / (count + 0.5));
     all += weight;
     const first = isIn.indexOf(true);
     if (first >= 0 && first < BEST) together += weight;

@@ -5,8 +5,8 @@ import { readSpaceKey } from "../store/vector-space.ts";
 import { depthOf, findCandidates, MIN_FUSED, type Search } from "./candidates.ts";
 import type { RagDeps } from "./deps.ts";
 import { MOST_READ_SPACES, type QueryVectors } from "./embed-query.ts";
+import type { QueryInput } from "./query-schemas.ts";
 import { type Hit, mixSearches, type RankedBy, rankHits } from "./rank-hits.ts";
-import type { QueryInput } from "./schemas.ts";
 import type { Holders } from "./word-nearness.ts";
 
 const MAX_RERUNS = 5; // each search takes some ms; several may be needed while documents move one after the other

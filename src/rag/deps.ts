@@ -15,7 +15,17 @@ export type RagDeps = {
   jobs: Pick<Jobs, "submit" | "get" | "find" | "cancel">;
   gateway: Pick<
     Gateway,
-    "embed" | "complete" | "rerank" | "findJudge" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic"
+    | "embed"
+    | "complete"
+    | "plan"
+    | "answer"
+    | "stream"
+    | "rerank"
+    | "findJudge"
+    | "findWriter"
+    | "defaultEmbeddingModel"
+    | "checkEmbeddingModel"
+    | "isSemantic"
   >;
   embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;

@@ -6,7 +6,7 @@ import { chooseCollections } from "./collections.ts";
 import { type CurrentHits, type CurrentSearch, findCurrent } from "./current-hits.ts";
 import type { RagDeps } from "./deps.ts";
 import { fulfils, toStoreFilter } from "./metadata-filter.ts";
-import type { QueryInput } from "./schemas.ts";
+import type { QueryInput } from "./query-schemas.ts";
 
 /** Factor by which more hits are searched among all documents than among the matching ones alone. */
 const DEPTH_FACTOR = 2;

@@ -7,6 +7,7 @@ import { makeGuardedFetch } from "../net/guarded-fetch.ts";
 import type { CallOrigin } from "../store/completion-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { type Acceptance, acceptDocument, refreshDocument } from "./accept-document.ts";
+import { makeAnswering } from "./answer/answer.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeDocumentCollections } from "./document-collections.ts";
 import { makeDocumentWork } from "./document-work.ts";
@@ -16,9 +17,9 @@ import { guardDocument } from "./guard-document.ts";
 import { requireCollections } from "./known-collections.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
+import type { QueryInput, QueryOutcome } from "./query-schemas.ts";
 import { acceptReindex, makeReindexWork, type ReindexInput } from "./reindex.ts";
-import { sweepRefreshes } from "./scheduled-refresh.ts";
-import type { QueryInput, QueryOutcome } from "./schemas.ts";
+import { refreshCollection, sweepRefreshes } from "./scheduled-refresh.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 import type { RagSettingsBody } from "./settings-schemas.ts";
 
@@ -50,9 +51,16 @@ export function makeRag(
   const reindexWork = makeReindexWork(deps);
   const documents = makeDocuments(deps);
   const collections = makeDocumentCollections(deps);
+  const query: typeof runQuery = async (caller, input) => {
+    await requireCollections(deps, caller, { wanted: input.collection });
+    pace.begins(caller.tenantId);
+    return runQuery(caller, input);
+  };
   return {
     work,
     collections,
+    /** See `makeAnswering`. */
+    answering: makeAnswering({ query, gateway, store }),
     /**
      * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId`.
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
@@ -78,11 +86,14 @@ export function makeRag(
     ): Promise<QueryOutcome> {
       const { agentId, workflowId } = origin ?? {};
       const whose = { tenantId, keyId, agentId, workflowId };
-      const query = { ...asked, ...(await guards.take(whose, "input", { query: asked.query })) };
-      await requireCollections(deps, { tenantId, collections }, { wanted: query.collection });
-      pace.begins(tenantId);
+      const input = { ...asked, ...(await guards.take(whose, "input", { query: asked.query })) };
       const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
-      return runQuery({ tenantId, keyId, collections, ...about }, query);
+      return query({ tenantId, keyId, collections, ...about }, input);
+    },
+    /** See `refreshCollection`. @throws AppError `not_found`, `insufficient_scope`. */
+    async refreshCollection(caller: Pick<Caller, "tenantId" | "collections">, name: string): Promise<number> {
+      await requireCollections(deps, caller, { wanted: name });
+      return refreshCollection(deps, caller.tenantId, name);
     },
     /** Refreshes documents whose time has come. Run it on a schedule. */
     sweepRefreshes: () => sweepRefreshes({ ...deps, work }),

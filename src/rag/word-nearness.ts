@@ -9,8 +9,8 @@ const MAX_PLACES = 50;
 /** A word of the query in a text: its number among them, and where it begins. */
 type Place = { at: number; word: number };
 
-/** In how many of some texts each stem of a query is: the rarity of its words, as far as a search has seen it. */
-export type Holders = { texts: number; counts: ReadonlyMap<string, number> };
+/** In how many of a search's first hits each stem of a query is: the rarity of its words, as far as the search has seen it. */
+export type Holders = ReadonlyMap<string, number>;
 
 /**
  * Measures how near to each other texts have the words of a query: the share of the words that are found within one line, from
@@ -41,7 +41,7 @@ export function measureNearness(
   for (const [word, { stem }] of searched.entries()) holders.set(stem, counts[word] ?? 0);
   return {
     nearness: places.map((found) => heaviestLine(found, weights) / all),
-    holders: { texts: texts.length, counts: holders },
+    holders,
   };
 }
 

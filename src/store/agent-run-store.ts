@@ -2,6 +2,7 @@ import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
 import type { AgentDefinition } from "./agent-store.ts";
 import { auditCollection } from "./audit-store.ts";
+import type { RunCallback } from "./callback-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
@@ -23,13 +24,25 @@ export const stopReasons = [
   "max_depth",
   "budget_exhausted",
   "parent_stopped",
+  /** Nobody decided on a call in time, whose tool says that the run stops then. */
+  "approval_expired",
   /** The model's last answer was cut, or filtered. */
   "length",
   "content_filter",
 ] as const;
 export type StopReason = (typeof stopReasons)[number];
 
-/** What a run may use. Times in ms. */
+/** What a suspended run, or one that it has called, waits for. `until`: when that is over at the latest. */
+export type AwaitedByRun = {
+  kind: "approval" | "time" | "event";
+  runId: string;
+  until: Date;
+  approvalId?: string;
+  toolName?: string;
+  event?: string;
+};
+
+/** What a run may use. Times in ms; that of a run is its time at work. */
 export type RunLimits = { timeoutMs: number; maxTokens?: number; maxCostUsd?: number };
 
 /** How a run ended. */
@@ -70,6 +83,8 @@ export type AgentRunRecord = CountedRun & {
   /** JSON text of the caller's own. */
   context?: string;
   limits: RunLimits;
+  /** Where its approvals are reported. */
+  callback?: RunCallback;
   /** 1 for a run that was asked for; one more for each agent that called the next as a tool. */
   depth: number;
   /** The run that started this one by a tool call. */
@@ -78,10 +93,25 @@ export type AgentRunRecord = CountedRun & {
   rootRunId?: string;
   /** Runs of all kinds that the tools of this outermost run, and of those inside of it, have started. */
   startedRuns?: number;
+  /** How long workers have worked on it, in ms, but for the turn that is under way. */
+  workedMs?: number;
+  /** What it awaited when it was suspended last. Whether it still does is known by its job. */
+  awaiting?: AwaitedByRun[];
+  /** The runs inside of it that were suspended with it. */
+  suspendedRuns?: string[];
   end?: RunEnd;
 };
 
-const shown = ["agentId", "agentVersion", "jobId", "parentRunId", "sessionId", "createdAt", "startedAt"] as const;
+const shown = [
+  "agentId",
+  "agentVersion",
+  "jobId",
+  "parentRunId",
+  "sessionId",
+  "createdAt",
+  "startedAt",
+  "awaiting",
+] as const;
 const shownOfEnd = ["status", "reason", "steps", "tokensUsed", "costUsd", "finishedAt"] as const;
 
 const listed = [...shown, ...shownOfEnd.map((field) => `end.${field}`)];
@@ -156,6 +186,13 @@ export function makeAgentRunStore(db: Db) {
     countStarted(tenantId: string, rootRunId: string, most: number): Promise<boolean> {
       const hasRoom = { $or: [{ startedRuns: { $exists: false } }, { startedRuns: { $lt: most } }] };
       return updateIf(runs, ofTenant(tenantId, { _id: rootRunId, ...hasRoom }), { $inc: { startedRuns: 1 } });
+    },
+    /** Notes how long a worker has worked on an open run. */
+    work: (tenantId: string, runId: string, ms: number) => update(tenantId, runId, { $inc: { workedMs: ms } }),
+    /** Notes what an open run awaits. Sweeps come back to it when the first of it must be over, however many runs wait. */
+    await(tenantId: string, runId: string, awaiting: AwaitedByRun[], suspendedRuns: string[]) {
+      const updatedAt = new Date(Math.min(...awaiting.map(({ until }) => until.getTime())));
+      return update(tenantId, runId, { $set: { awaiting, suspendedRuns, updatedAt } });
     },
     /** Ends an open run. Returns false if it has ended already. */
     async finish(tenantId: string, runId: string, end: RunEnd): Promise<boolean> {

@@ -16,7 +16,11 @@ export type AgentDefinition = {
     name?: string | undefined;
     description?: string | undefined;
     config: Record<string, unknown>;
+    /** Who has to approve its calls; see the schema of the agents' area. */
+    approval?: object | undefined;
   }[];
+  /** Whether the key that starts a run may decide on its calls; absent: the owner of a tenant with one key may. */
+  allowSelfApproval?: boolean | undefined;
   maxIterations: number;
   temperature?: number | undefined;
   maxTokens?: number | undefined;

@@ -33,6 +33,25 @@ export type AuditContent =
       spent: AuditSpent;
       runId?: string;
     }
+  /** A person was asked whether a tool call may be made, with these arguments by their hash. */
+  | {
+      kind: "asked";
+      callId: string;
+      approvalId: string;
+      assigneeRole: string;
+      argumentsHash: string;
+      expiresAt: string;
+    }
+  /** What was decided on it; `by` and `at` of a person's decision. */
+  | {
+      kind: "decided";
+      callId: string;
+      approvalId: string;
+      decision: "approved" | "rejected" | "expired";
+      by?: string;
+      at?: string;
+      comment?: string;
+    }
   /** The model answered without tool calls: the run is completed, or stopped where the answer was `cut`. */
   | {
       kind: "answer";

@@ -4,9 +4,10 @@ import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
-/** An address that is to be notified of a job's end. Its id is the job's. */
+/** An address that is to be notified of a job's end; then its id is the job's. Or of what happened to an approval. */
 export type CallbackRecord = TenantOwned & {
   url: string;
+  about?: { approvalId: string; moment: "requested" | "decided" };
   /**
    * The tenant whose turns the message takes: the root of the tenant's organization tree. Absent in records of earlier
    * releases: the tenant itself.
@@ -18,6 +19,9 @@ export type CallbackRecord = TenantOwned & {
   /** When the sweep looks at it next. While a message is under way: when that message counts as lost. */
   nextAt: Date;
 };
+
+/** Where a run reports what happens in it: the address, and whose turns the messages take. */
+export type RunCallback = { url: string; owner: string };
 
 export const callbackCollection = defineCollection<CallbackRecord>({
   name: "callbacks",

@@ -80,9 +80,32 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
     hasAny: async (tenantId: string, name: string) =>
       (await documents.findOne({ ...ofTenant(tenantId), ...inCollections([name]) }, { projection: { _id: 1 } })) !==
       null,
+    ...makeDueDocuments(documents),
+  };
+}
+
+/** Documents whose time has come: to be read again, or to go. */
+function makeDueDocuments(documents: Collection<DocumentRecord>) {
+  return {
     /** Documents of all tenants whose URL is to be read again, the longest due first. */
     dueForRefresh: ({ before, limit }: { before: Date; limit: number }): Promise<DocumentRecord[]> =>
       findFirst(documents, { refreshAt: { $lte: before }, status: alive }, { by: "refreshAt", limit }),
+    /** Marks documents of a collection that have a URL, to be refreshed now. Returns how many, and where to go on, if there may be more. */
+    async markForRefresh(tenantId: string, { name, after, limit }: { name: string; after: string; limit: number }) {
+      const ofUrl = { ...inCollections([name]), status: alive, "source.kind": "url" as const, _id: { $gt: after } };
+      const found = await documents
+        .find(ofTenant(tenantId, ofUrl))
+        .project<{ _id: string }>({ _id: 1 })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray();
+      const ids = found.map(({ _id }) => _id);
+      const { modifiedCount } = await documents.updateMany(ofTenant(tenantId, { _id: { $in: ids } }), {
+        $set: { refreshAt: new Date() },
+        $unset: { refreshFailures: "" },
+      });
+      return { marked: modifiedCount, next: found.length < limit ? undefined : ids.at(-1) };
+    },
     /**
      * Sets when a document is refreshed next, or that it is not. Returns false if another process did so, or if the document
      * has another job.

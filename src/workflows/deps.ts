@@ -13,7 +13,7 @@ import type { Evaluator } from "./evaluator.ts";
 
 /** What workflows work with. */
 export type WorkflowsDeps = {
-  store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "definitionVersions">;
+  store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "callbacks" | "definitionVersions">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "held">;
   waits: Pick<Waits, "wake">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel">;

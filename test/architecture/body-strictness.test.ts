@@ -43,7 +43,8 @@ const vendors =
 const limits: Record<string, string[]> = {
   "post /v1/files": ["expires_after"],
   "post /v1/batches": ["output_expires_after"],
-  "post /rag/query": ["collection", "documentIds", "filter", "minScore"],
+  "post /rag/query": ["collection", "documentIds", "filter", "minCoverage", "minScore"],
+  "post /rag/answer": ["collection", "documentIds", "filter", "minCoverage"],
   "post /rag/ingest": ["collection", "expiresAt"],
   "patch /rag/documents/:id": ["expiresAt"],
   "post /agents": ["maxTokens"],

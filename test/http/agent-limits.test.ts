@@ -87,7 +87,7 @@ describe("limits of an agent's run", function () {
     ]);
   });
 
-  it("never let a model write more than the tokens that are left", async () => {
+  it("never let a model write more tokens than are left", async () => {
     await run(({ turn }) => (turn === 1 ? endless({ turn } as never) : { text: "Done." }), {
       budget: { maxTokens: 5_000 },
     });

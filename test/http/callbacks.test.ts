@@ -57,7 +57,7 @@ describe("callbacks of jobs", function () {
     for (const at of calls.keys()) expect(received(`/told-${at}`), "once").to.have.lengthOf(1);
   });
 
-  it("report why a job failed, and that one was cancelled", async () => {
+  it("report why a job failed, and that a job was cancelled", async () => {
     const failing = await harness.create([{ type: "ai_completion", model: chatModel, prompt: "{{ input.none }}" }]);
     await harness.member.post(`/workflows/${failing}/execute`, { input: {}, ...callbackTo("/failed") });
     const failed = (await message("/failed")) as { type: string; data: { error: { code: string } } };

@@ -160,7 +160,7 @@ describe("every route that needs a key", () => {
     });
   }
 
-  it("another tenant's queries find nothing of the first one, in any mode, also when they name its document", async () => {
+  it("another tenant's queries find nothing of the first one, in any mode, even if they name its document", async () => {
     for (const mode of ["vector", "lexical", "hybrid"]) {
       for (const documentIds of [undefined, [ids["/rag/documents/:id"]]]) {
         const query = { query: SECRET, topK: 20, mode, ...(documentIds ? { documentIds } : {}) };

@@ -13,7 +13,7 @@ describe("the coverage of a question", () => {
   });
 
   it("is low for a question of which the passages have common words alone", () => {
-    const holders = { texts: 30, counts: new Map(Object.entries({ pump: 30, new: 10, zeppelin: 0, insur: 0 })) };
+    const holders = new Map(Object.entries({ pump: 30, new: 10, zeppelin: 0, insur: 0 }));
     const { together } = measureCoverage("How is a new zeppelin pump insured?", [noise, bleeding], holders);
     expect(together).to.be.lessThan(0.35);
   });

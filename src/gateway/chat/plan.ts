@@ -134,3 +134,13 @@ export async function resolveModel(deps: GatewayDeps, tenantId: string, name: st
   const messages = [{ role: "user" as const, content: task ?? "" }];
   return (await planChat(deps, tenantId, { model: name, messages })).routing.model.id;
 }
+
+/**
+ * The id of the chat model of a name, which may be `auto`, or else of the platform's default one; undefined if that is a stub.
+ * @throws AppError `unknown_model`; `provider_not_configured`, `provider_key_unreadable` when the tenant cannot use it.
+ */
+export async function findWriter(deps: GatewayDeps, tenantId: string, name?: string): Promise<string | undefined> {
+  const plan = await planChat(deps, tenantId, { model: name ?? deps.catalogue.defaultChat.id, messages: [] });
+  const { id, isStub } = plan.routing.model;
+  return isStub ? undefined : id;
+}

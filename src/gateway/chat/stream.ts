@@ -20,9 +20,10 @@ import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "
  */
 const SILENCE_MS = 5_000;
 
-/**
- * Stands for the error of a reader that left. The error itself is created only when needed, since that costs more than a token.
- */
+/** A stream that has said more waits for a place among its tenant's large ones before it says more, in characters. */
+const LARGE_CHARACTERS = 256 << 10;
+
+/** Stands for the error of a reader that left, which is made only then: an error costs more than a token. */
 const readerLeft = Symbol("reader left");
 
 export type StreamEnd = Omit<ChatOutcome, "text" | "reasoning"> & { type: "end" };
@@ -39,6 +40,7 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
   const response = makeStreamedResponse();
   const opening = withFallbacks(deps, plan, (modelAttempt) => openStream(deps, chat, modelAttempt, upstream.signal));
   let stream: OpenStream | undefined;
+  let leaveLarge: (() => void) | undefined;
   let failure: unknown = readerLeft;
   try {
     if (await isSilentFor(SILENCE_MS, opening)) yield [];
@@ -50,6 +52,8 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
       const deltas = response.take(filter ? filter(parts) : parts, stream.model.provider);
       if (response.finish() === undefined) {
         if (deltas.length > 0) yield deltas;
+        if (response.characters() > LARGE_CHARACTERS)
+          leaveLarge ??= await deps.largeStreams.enter(caller.tenantId, caller.signal);
         continue;
       }
       if (filter && deltas.length > 0) yield deltas.splice(0); // the check of the whole text may take a while
@@ -63,6 +67,7 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
     failure = error;
     throw error;
   } finally {
+    leaveLarge?.();
     upstream.release(failure === undefined);
     stream ??= await opening.catch(() => undefined); // a stream that did not open has settled its own record
     await stream?.result.leave();

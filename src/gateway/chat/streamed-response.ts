@@ -52,6 +52,7 @@ export function makeStreamedResponse() {
   const calls: ToolCall[] = [];
   const reasoned: Reasoned[] = [];
   const logprobs: Logprob[] = [];
+  let characters = 0;
   const takeCall = ({ index, id, name = "", argumentsDelta }: Extract<StreamPart, { type: "tool-call-delta" }>) => {
     const known = calls[index];
     if (known === undefined) calls[index] = { id: id ?? `call_${index}`, name, arguments: argumentsDelta };
@@ -75,6 +76,7 @@ export function makeStreamedResponse() {
           reasoned.push({ item: part.item, characters: text.text().length, calls: calls.length });
           deltas.push({ ...part, provider });
         } else {
+          characters += (part.type === "tool-call-delta" ? part.argumentsDelta : part.text).length;
           if (part.type === "text-delta") {
             text.add(part.text);
             for (const one of part.logprobs ?? []) logprobs.push(one);
@@ -85,6 +87,8 @@ export function makeStreamedResponse() {
       }
       return deltas;
     },
+    /** How many characters it has, which are kept until it ends. */
+    characters: () => characters,
     /** The provider's own count, once it was reported. */
     usage: () => usage,
     /** Usage as far as it is known: the provider's count of the prompt if it has arrived, else an estimate. */

@@ -13,9 +13,11 @@ import { malformed, withoutKey } from "./wire-errors.ts";
 const MAX_EVENT_CHARACTERS = 8 << 20;
 /** The same limit for an answer that comes whole. */
 const MAX_BODY_BYTES = 64 << 20;
-/** Characters of a streamed answer at most: some half a million tokens, which are kept until the stream ends. */
-const MAX_SAID = 2 << 20;
-/** Bytes at the start of a body that are inspected to find its kind. */
+/** Characters of a streamed answer at most: some quarter of a million tokens, which are kept until the stream ends. */
+const MAX_SAID = 1 << 20;
+/** What is read of a stream at once, in bytes: what it says meanwhile is read when that is sent. */
+const PIECE_BYTES = 16 << 10;
+/** What is looked at of a body to see what it is, in bytes. */
 const LONGEST_START = 64;
 
 /** Reads the events of one streamed completion in a provider's wire format. */
@@ -39,7 +41,7 @@ export type AnswerReader = EventReader & { readWhole(body: string): CompletionRe
  * The parts of the streamed completion that `open` begins, those of one network chunk at a time. The stream is whole when
  * the model said why it finished; the usage that follows is read when it comes.
  * @throws AppError `provider_failed` for malformed events, reported errors, a stream that ends before its finish, and one of
- * more than `maxAnswerBytes` characters, or 2 MiB.
+ * more than `maxAnswerBytes` characters, or 1 MiB.
  */
 export async function* readEventStream(
   open: (onGivenUp: () => void) => Promise<Pick<TransportStream, "chunks" | "finish">>,
@@ -56,7 +58,7 @@ export async function* readEventStream(
     const stream = await open(() => {
       isGivenUp = true;
     });
-    for await (const chunk of stream.chunks) {
+    for await (const chunk of inPieces(stream.chunks)) {
       if (whole.take(chunk)) continue;
       const parts = events.feed(chunk);
       if (reader.isDone()) stream.finish();
@@ -90,6 +92,11 @@ export async function* readEventStream(
   }
   if (!reader.isWhole()) throw events.endedEarly();
   yield reader.end();
+}
+
+async function* inPieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks)
+    for (let from = 0; from < chunk.length; from += PIECE_BYTES) yield chunk.subarray(from, from + PIECE_BYTES);
 }
 
 function charactersOf(part: StreamPart): number {

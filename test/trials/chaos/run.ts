@@ -198,7 +198,7 @@ async function openTenants(
 async function tidy(env: Record<string, string>): Promise<void> {
   const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "chaos" });
   try {
-    await platform.workflows.sweepApprovals();
+    await platform.approvals.sweep();
     await sweepWorks(platform.jobs, platform.works, 0);
   } finally {
     await platform.close();

@@ -8,7 +8,7 @@ describe("guards around tools, webhooks and the lines of batches", function () {
   this.timeout(60_000);
   let harness: WorkflowHarness;
   before(async () => {
-    harness = await openWorkflowHarness();
+    harness = await openWorkflowHarness({ env: { BATCH_COLLECT_MS: "200", BATCH_POLL_MS: "200" } });
   });
   after(() => harness?.close());
 

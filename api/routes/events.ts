@@ -45,7 +45,7 @@ export const eventRoutes = [
     keepsDigits: true,
     example: { id: "ticket-4711", data: { priority: "high", text: "The pump is loud." } },
     responses: { 202: { description: "The event is handed out", body: accepted } },
-    errors: ["too_many_concurrent"],
+    errors: ["too_many_concurrent", "compliance_blocked"],
     async result(input) {
       const { params, body, caller, platform } = input;
       const reserved = await reserveJob(input);
@@ -158,7 +158,7 @@ export const eventRoutes = [
       200: { description: "Slack's challenge", body: z.object({ challenge: z.string() }) },
       202: { description: "The event is handed out", body: accepted },
     },
-    errors: ["invalid_signature", "too_many_concurrent", "provider_key_unreadable"],
+    errors: ["invalid_signature", "too_many_concurrent", "provider_key_unreadable", "compliance_blocked"],
     async handler({ params: { id }, body, bytes = Buffer.alloc(0), header, caller, platform }) {
       const { eventSources, events } = platform.automation;
       const { source: from, id: senderId, type } = await eventSources.verify(id, { header, bytes, body });

@@ -7,6 +7,7 @@ import type { Logger } from "../observe/logger.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
 import type { DataKeys } from "../tenancy/data-keys.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { Tenancy } from "../tenancy/tenancy.ts";
 import type { Evaluator } from "../workflows/evaluator.ts";
@@ -26,6 +27,7 @@ type AutomationDeps = {
   composite: Composite;
   rag: Rag;
   quotas: Quotas;
+  guards: Pick<GuardPolicies, "take">;
   toolNames: ToolNames;
   tenancy: Tenancy;
   waits: Waits;

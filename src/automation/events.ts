@@ -9,6 +9,7 @@ import { newId } from "../lib/ids.ts";
 import type { EventRecord, OpenEvent } from "../store/event-store.ts";
 import type { Store } from "../store/store.ts";
 import type { TriggerRecord } from "../store/trigger-store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { AcceptedEvent } from "./event-schemas.ts";
 import { startTrigger, type TriggerStartDeps } from "./start-trigger.ts";
@@ -36,6 +37,7 @@ export type EventsDeps = TriggerStartDeps & {
   jobs: Pick<Jobs, "submit" | "find" | "inTurn">;
   quotas: Pick<Quotas, "check">;
   waits: Pick<Waits, "deliverEvent">;
+  guards: Pick<GuardPolicies, "take">;
 };
 
 /** Events: each is durable work, which hands it to all that it is for. */
@@ -46,7 +48,7 @@ export function makeEvents(deps: EventsDeps) {
     work,
     /** Takes an event, once by its sender's id. @throws AppError `too_many_concurrent`, `unavailable`. */
     async accept({
-      data,
+      data: given,
       senderId,
       jobId = newId("job"),
       startedBy,
@@ -54,6 +56,7 @@ export function makeEvents(deps: EventsDeps) {
       ...event
     }: NewEvent): Promise<AcceptedEvent> {
       const { tenantId, name, sourceId } = event;
+      const data = await deps.guards.take({ tenantId, keyId }, "input", given);
       return deps.jobs.inTurn(tenantId, async () => {
         const now = new Date();
         const _id = newId("event");

@@ -19,8 +19,6 @@ const mark = new RegExp(`\\[(?:${Object.values(names).join("|")})_\\d{1,9}\\]`, 
 /** The beginning of a mark at the end of a text. */
 const maybeMark = /\[[A-Z_]{0,12}\d{0,9}$/;
 
-export type Marks = ReturnType<typeof makeMarks>;
-
 /** The marks of one call: the same value has the same mark. They are kept in memory, for the time of the call. */
 export function makeMarks() {
   const markOf = new Map<string, string>();

@@ -51,7 +51,10 @@ export function makeRag(
   const reindexWork = makeReindexWork(deps);
   const documents = makeDocuments(deps);
   const collections = makeDocumentCollections(deps);
-  const query: typeof runQuery = async (caller, input) => {
+  const query: typeof runQuery = async (caller, asked) => {
+    const { tenantId, keyId, origin: { agentId, workflowId } = {} } = caller;
+    const guarded = await guards.take({ tenantId, keyId, agentId, workflowId }, "input", { query: asked.query });
+    const input = { ...asked, ...guarded };
     await requireCollections(deps, caller, { wanted: input.collection });
     pace.begins(caller.tenantId);
     return runQuery(caller, input);
@@ -81,12 +84,9 @@ export function makeRag(
     /** @throws AppError `not_found` for a collection that is not there, `insufficient_scope`. */
     async query(
       { tenantId, keyId, collections, limit, origin }: QueryCaller,
-      asked: QueryInput,
+      input: QueryInput,
       signal: AbortSignal,
     ): Promise<QueryOutcome> {
-      const { agentId, workflowId } = origin ?? {};
-      const whose = { tenantId, keyId, agentId, workflowId };
-      const input = { ...asked, ...(await guards.take(whose, "input", { query: asked.query })) };
       const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
       return query({ tenantId, keyId, collections, ...about }, input);
     },

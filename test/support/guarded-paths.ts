@@ -122,6 +122,8 @@ export async function guardedPaths(member: ApiClient): Promise<GuardedPath[]> {
       title: "Note",
       metadata: { about: text },
     })),
+    post("answer from documents", "/rag/answer", (query) => ({ query, model, minCoverage: 0 })),
+    post("event", "/events/note", (text) => ({ data: { text } })),
     post("query", "/rag/query", (query) => ({ query })),
     {
       name: "MCP tool",

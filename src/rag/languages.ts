@@ -47,4 +47,4 @@ export function makeLanguages({ store }: Pick<RagDeps, "store">) {
     return found;
   };
 }
-export type Languages = ReturnType<typeof makeLanguages>;
+type Languages = ReturnType<typeof makeLanguages>;

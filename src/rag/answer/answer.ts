@@ -27,7 +27,7 @@ type Planned = Awaited<ReturnType<Gateway["plan"]>>;
 /** A search that was made, and the chat that answers from it; none, if it has found too little. */
 type Prepared = { outcome: QueryOutcome; passages: AnswerPassage[]; searched: string[]; chat: Planned | undefined };
 
-export type Answering = ReturnType<typeof makeAnswering>;
+type Answering = ReturnType<typeof makeAnswering>;
 
 /** Answers questions from documents, with citations that hold. */
 export function makeAnswering(deps: AnswerDeps) {

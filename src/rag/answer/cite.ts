@@ -57,4 +57,4 @@ export function makeCiting(passages: readonly AnswerPassage[], searched: readonl
     },
   };
 }
-export type Citing = ReturnType<typeof makeCiting>;
+type Citing = ReturnType<typeof makeCiting>;

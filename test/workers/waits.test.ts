@@ -58,7 +58,7 @@ describe("a job that waits", function () {
     // The job is queued a moment before its wait is settled.
     const ended = await pollUntil(async () => {
       const wait = await store.waits.get(tenantId, waitId);
-      return wait?.unsettledSince === undefined && wait;
+      return wait?.unsettledSince === undefined ? wait : null;
     });
     expect(ended).to.include({ status: "over" });
     expect(Number(ended.endedAt) - Number(ended.expiresAt), "late by").to.be.within(-5, 250);

@@ -9,10 +9,11 @@ import { makeCustomProviders } from "./gateway/providers/custom/custom-providers
 import { isCustom } from "./gateway/providers/registry.ts";
 import { makeMemory } from "./isolation/memory.ts";
 import { type Jobs, makeJobs } from "./jobs/jobs.ts";
+import { makeKin } from "./jobs/kin.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition, responsesQueue } from "./jobs/queues.ts";
 import { makeWaits } from "./jobs/waits.ts";
-import type { Work } from "./jobs/work.ts";
+import { cancelWork, unlessOver, type Work } from "./jobs/work.ts";
 import { type Disposables, withDisposables } from "./lib/disposables.ts";
 import { makeEgress } from "./net/egress.ts";
 import { type Logger, makeLogger } from "./observe/logger.ts";
@@ -79,10 +80,11 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
     const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames };
-    const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
-    const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
+    const ofRuns = { ...runDeps, webhooks, evaluator, composite, logger, dataKeys, works: () => works };
+    const { workflows, agents } = makeRuns(ofRuns);
     const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
     const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses);
+    const kin = openKin({ store, jobs, waits, works });
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     return {
@@ -94,6 +96,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       queues,
       jobs,
       waits,
+      kin,
       gateway,
       batches,
       providerKeys: tenants.keys,
@@ -143,6 +146,36 @@ async function openJobs(
   const waits = makeWaits({ ...deps, jobs, onError });
   disposables.add(() => waits.close());
   return { queues, jobs, waits };
+}
+
+/** What the end of a job means for its parent and its children. */
+function openKin({ store, jobs, waits, works }: Pick<Platform, "store" | "jobs" | "waits" | "works">) {
+  const kin = makeKin({ store: store.jobs, wake: waits.wake, cancel: (job) => cancelWork(jobs, works, job) });
+  jobs.onEnd(kin.settle);
+  return kin;
+}
+
+/** Workflows and agents, which start each other. */
+function makeRuns(
+  given: Omit<Parameters<typeof makeWorkflows>[0], "agents" | "cancelJob" | "jobs" | "egress" | "store" | "gateway"> &
+    Omit<Parameters<typeof makeAgents>[0], "workflows" | "credentials"> & {
+      jobs: Jobs;
+      store: Store;
+      gateway: Gateway;
+      dataKeys: DataKeys;
+      works(): readonly Work[];
+    },
+) {
+  const { dataKeys, works, ...deps } = given;
+  const ofSteps: Parameters<typeof makeWorkflows>[0]["agents"] = {
+    find: (tenantId, by) => agents.find(tenantId, by),
+    accept: (request) => agents.accept(request),
+    spentOf: (tenantId, runId) => agents.spentOf(tenantId, runId),
+  };
+  const cancelJob = (job: { tenantId: string; jobId: string }) => unlessOver(cancelWork(deps.jobs, works(), job));
+  const workflows = makeWorkflows({ ...deps, agents: ofSteps, cancelJob });
+  const agents = makeAgents({ ...deps, workflows, credentials: makeCredentials(dataKeys) });
+  return { workflows, agents };
 }
 
 /** What asks models: at once, and by batches. */

@@ -24,7 +24,8 @@ const TENANTS_A_PASS = 1_000;
  * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform) {
-  const { jobs, waits, works, workflows, rag, vectorStores, batches, callbacks, config, logger, metrics } = platform;
+  const { jobs, waits, kin, works, workflows, rag, vectorStores, batches, callbacks, config, logger, metrics } =
+    platform;
   const sweeps = [
     async () => {
       const { requeued, expired } = await jobs.reconcile();
@@ -37,6 +38,7 @@ export function keepReconciled(platform: Platform) {
     rag.sweepRefreshes,
     vectorStores.sweep,
     () => sweepWorks(jobs, works),
+    kin.sweep,
   ];
   const reconcile = () => sweepEach<() => Promise<unknown>>(sweeps, (sweep) => sweep());
   const { reconcileEveryMs } = config.jobs;

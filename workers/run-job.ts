@@ -104,8 +104,8 @@ function inItsCall<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
       "switchyard.attempt": record.attempts,
     },
   } as const;
-  const { requestId, depth = 0 } = record;
-  return inCall({ requestId, depth }, () => inSpan(span, work));
+  const { requestId, depth = 0, nesting = 0 } = record;
+  return inCall({ requestId, depth, nesting: nesting + 1 }, () => inSpan(span, work));
 }
 
 /** Fails the job, on its record and in BullMQ, where operators read the reason. */

@@ -28,7 +28,11 @@ export const jobRoutes = [
     summary: "Jobs of the tenant, newest first",
     description:
       "Each without its result, which `/jobs/:id` shows. A key that is limited to collections sees the jobs alone that it has started.",
-    query: pageQuery("job").extend({ kind: z.enum(jobKinds).optional(), status: z.enum(jobStates).optional() }),
+    query: pageQuery("job").extend({
+      kind: z.enum(jobKinds).optional(),
+      status: z.enum(jobStates).optional(),
+      parentJobId: idSchema("job").optional().describe("The jobs that this one has started and waits for"),
+    }),
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
     async result({ query, caller, platform }) {
       const { tenantId } = caller;

@@ -35,12 +35,10 @@ export function makeAgents(deps: AgentsDeps) {
       const record = await toRun(deps, request);
       await takeRun(deps.quotas, record);
       await agentRuns.ensure(record);
-      const about = {
-        title: record.definition.name,
-        ...starterOf(request.caller),
-        subject: { agentId: record.agentId },
-      };
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive: request.isInteractive, ...about }) };
+      const { isInteractive, parentJobId, caller } = request;
+      const { agentId } = record;
+      const about = { title: record.definition.name, ...starterOf(caller), subject: { agentId }, parentJobId };
+      return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
     },
     work,
     /** A run with its audit log; `agentId` when it must be of that agent. @throws AppError `not_found`. */
@@ -54,6 +52,16 @@ export function makeAgents(deps: AgentsDeps) {
       if (!mayHaveEnded(run, job)) return toRunView(run, entries, job);
       const ended = (await agentRuns.get(tenantId, runId)) ?? run;
       return toRunView(ended, await audit.list(tenantId, runId), job);
+    },
+    /** The id of an agent of the tenant, by its id or its name; undefined when there is none. */
+    async find(tenantId: string, { agentId, name }: { agentId?: string | undefined; name?: string | undefined }) {
+      if (agentId !== undefined) return (await agents.get(tenantId, agentId))?._id;
+      return name === undefined ? undefined : (await agents.idsNamed(tenantId, name, 1))[0];
+    },
+    /** What a run that has ended has used. */
+    async spentOf(tenantId: string, runId: string) {
+      const { end } = (await agentRuns.get(tenantId, runId)) ?? {};
+      return end && { tokens: end.tokensUsed, costUsd: end.costUsd };
     },
     /** Guards a run as `accept` does. @throws AppError `not_found`, `compliance_blocked`, `unavailable`. */
     guard: async (request: AskedRun) => void (await findGuarded(deps, request)),

@@ -29,7 +29,7 @@ export function makeComposite(deps: CompositeDeps) {
      * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `provider_not_configured`, `budget_exhausted`,
      * `quota_exceeded`, `unavailable`.
      */
-    async accept({ caller, body, isInteractive, jobId = newId("job") }: RunRequest<CompositeInput>) {
+    async accept({ caller, body, isInteractive, jobId = newId("job"), parentJobId }: RunRequest<CompositeInput>) {
       guardInput(body); // every run begins here, so none bypasses the guard
       const { tenantId, keyId } = caller;
       const { pattern, profile, input } = body;
@@ -53,7 +53,7 @@ export function makeComposite(deps: CompositeDeps) {
       };
       await takeRun(deps.quotas, record);
       await deps.store.executions.insert(record);
-      const about = { title: `${pattern} (${profile})`, ...starterOf(caller) }; // nothing of what is said in it
+      const about = { title: `${pattern} (${profile})`, ...starterOf(caller), parentJobId }; // nothing of what is said in it
       return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
     },
     work,

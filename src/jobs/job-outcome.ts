@@ -7,6 +7,13 @@ export function toAcceptedView(job: JobRecord) {
   return { ...job.subject, jobId: job._id, kind: job.kind, status: job.status, statusUrl: `/jobs/${job._id}` };
 }
 
+/** Where a job is that waits for a person's decision. */
+export const AWAITING_APPROVAL = "awaiting_approval";
+
+/** Whether a job waits for a person, and not for a time, its next attempt or, as a chat, the end of its batch. */
+export const awaitsPerson = ({ status, progress }: JobRecord) =>
+  status === "awaiting" && progress.stage === AWAITING_APPROVAL;
+
 /** The error of a job that ended without a result: its own, or `wrong_state` when it was cancelled. */
 export function toJobError(record: JobRecord): AppError {
   const ids = { jobId: record._id, ...record.subject };

@@ -9,7 +9,7 @@ import type { JobRecord } from "../store/job-record.ts";
 import type { HeldJob, JobStore } from "../store/job-store.ts";
 import type { RedisConnections } from "../store/redis/redis.ts";
 import { cancelJob } from "./cancel.ts";
-import { type Claims, type Lease, makeClaims } from "./claim.ts";
+import { type Claims, type EndedJob, type Lease, makeClaims } from "./claim.ts";
 import { makeExternalJobs } from "./external-jobs.ts";
 import { type FollowOptions, followJob, readJob, type WaitOptions, waitForJob, watchJob } from "./follow.ts";
 import { makeFollowTenant } from "./follow-tenant.ts";
@@ -25,6 +25,8 @@ import { type Submission, submitJob } from "./submit.ts";
 export type { JobEvent } from "./job-view.ts";
 
 export type Jobs = ReturnType<typeof makeJobs>;
+
+type OnEnd = (job: EndedJob) => Promise<void>;
 
 /** The functions of this area, bound to store, Redis and queues. */
 export function makeJobs(deps: {
@@ -42,9 +44,13 @@ export function makeJobs(deps: {
   const rejections = makeRejections(store, onError);
   const countBefore = makeBacklog(store, onError);
   const read = shareReads((tenantId, jobId) => store.find(tenantId, jobId));
-  const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed), metrics);
+  let onEnd: OnEnd = async () => undefined;
+  const ended = (job: EndedJob) => {
+    if (job.unsettledSince) void onEnd(job).catch(onError); // a sweep does it then
+  };
+  const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed, ended), metrics);
   const cancel = (tenantId: string, jobId: string) =>
-    cancelJob({ store, queues, notifications, onError }, tenantId, jobId);
+    cancelJob({ store, queues, notifications, ended, onError }, tenantId, jobId);
   const heartbeats = makeHeartbeats(redis);
   return {
     /** Which workers are alive. */
@@ -92,7 +98,13 @@ export function makeJobs(deps: {
       return true;
     },
     /** Jobs that no worker runs. */
-    held: makeExternalJobs(store, { notifications, rejections }),
+    held: makeExternalJobs(store, { notifications, rejections, ended }),
+    /** Notes of a job that it is about to have children. */
+    expectChildren: store.kin.expectChildren,
+    /** Sets what is done when a job with a parent or children has ended here; see `makeKin`. */
+    onEnd(work: OnEnd): void {
+      onEnd = work;
+    },
     /** See `reconcileJobs`. */
     reconcile: () => reconcileJobs({ store, queues }),
     /** How every queue is: depth, age, workers. */

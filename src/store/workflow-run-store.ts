@@ -1,12 +1,12 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
-import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
+import { defineCollection } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeWorkRecords } from "./records.ts";
-import { type CountedRun, countRuns, type PartOfRun, withBytes } from "./run-use.ts";
+import { type CountedRun, countRuns, type PartOfRun } from "./run-use.ts";
 import { makeUseStore } from "./use-store.ts";
-import { insertIfAbsent } from "./writes.ts";
+import { makeWorkflowStepStore, workflowStepCollection } from "./workflow-step-store.ts";
 
 /** How a run can have ended. */
 export const workflowRunEnds = ["completed", "failed", "rejected", "expired", "cancelled"] as const;
@@ -18,9 +18,6 @@ export type WorkflowRunEnd = {
   error?: ErrorView;
   finishedAt: Date;
 };
-
-/** A step that has failed and will be tried again. */
-export type Trying = { path: string; id: string; type: string; attempts: number; startedAt: Date };
 
 /** What a run waits for. */
 export type Awaiting = {
@@ -47,8 +44,6 @@ export type WorkflowRunRecord = CountedRun & {
   isWatched?: true;
   /** The decision that the run awaits, or awaited when it ended. */
   awaiting?: Awaiting;
-  /** The step that is attempted again, or was when the run ended. */
-  trying?: Trying;
   end?: WorkflowRunEnd;
 };
 
@@ -70,38 +65,9 @@ export const workflowRunCollection = defineCollection<WorkflowRunRecord>({
   ],
 });
 
-/** The result of one step, recorded once. Texts, so that keys of any kind can be in an output. */
-export type WorkflowStepRecord = TenantOwned & {
-  /** The run and the step's path: a step has one result in a run. */
-  _id: string;
-  runId: string;
-  /** Place among the run's results, from 0. */
-  seq: number;
-  path: string;
-  id: string;
-  type: string;
-  status: "completed" | "failed";
-  startedAt: Date;
-  finishedAt: Date;
-  attempts: number;
-  /** JSON. */
-  output?: string;
-  error?: ErrorView;
-  /** How a model's answer ended. */
-  finishReason?: string;
-  spent?: { tokens: number; costUsd: number };
-  /** How many the store keeps for it. */
-  bytes?: number;
-};
-
-export const workflowStepCollection = defineCollection<WorkflowStepRecord>({
-  name: "workflowSteps",
-  indexes: [{ key: { tenantId: 1, runId: 1, seq: 1 }, name: "run_sequence", unique: true }],
-});
-
 export function makeWorkflowRunStore(db: Db) {
   const runs = db.collection<WorkflowRunRecord>(workflowRunCollection.name);
-  const steps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
+  const steps = makeWorkflowStepStore(db);
   const { update, begin, ...records } = makeWorkRecords(runs, {
     watched: { isWatched: true },
     fields: ["tenantId", "jobId", "awaiting"],
@@ -111,6 +77,7 @@ export function makeWorkflowRunStore(db: Db) {
   return {
     ...records,
     ...counted,
+    ...steps,
     list(
       tenantId: string,
       workflowId: string,
@@ -122,13 +89,14 @@ export function makeWorkflowRunStore(db: Db) {
     },
     /** Notes that an open run is run now. What it awaits stays: a worker that has lost it may begin it late. Null when it has ended. */
     begin: (tenantId: string, runId: string) => begin(tenantId, runId, { $set: { isWatched: true } }),
-    /** Notes that a step will be tried again. */
-    noteTry: (tenantId: string, runId: string, trying: Trying) => update(tenantId, runId, { $set: { trying } }),
     /** Notes what an open run awaits. */
     await: (tenantId: string, runId: string, awaiting: Awaiting) =>
-      update(tenantId, runId, { $set: { awaiting }, $unset: { trying: "", isWatched: "" } }),
-    /** Notes that an open run awaits nothing any more. */
-    goOn: (tenantId: string, runId: string) => update(tenantId, runId, { $unset: { awaiting: "" } }),
+      update(tenantId, runId, { $set: { awaiting }, $unset: { isWatched: "" } }),
+    /** Notes that an open run awaits the decision at this step no more. */
+    goOn: (tenantId: string, runId: string, path: string) =>
+      update(tenantId, runId, { $unset: { awaiting: "" } }, { "awaiting.path": path }),
+    /** Notes that an open run waits for something: no sweep need look after it. */
+    rest: (tenantId: string, runId: string) => update(tenantId, runId, { $unset: { isWatched: "" } }),
     /** Ends a run that is open; false when it has ended before. `stepBytes`: of its results, where they are known. */
     async finish(tenantId: string, runId: string, end: WorkflowRunEnd, stepBytes?: number): Promise<boolean> {
       const $set = { end, updatedAt: end.finishedAt };
@@ -136,13 +104,5 @@ export function makeWorkflowRunStore(db: Db) {
       if (isEnded) await settle(tenantId, runId, end, stepBytes);
       return isEnded;
     },
-    /** Keeps a step's result, and returns it as it is kept; null when there is one already, of this step or at this place. */
-    async addStep(step: WorkflowStepRecord): Promise<WorkflowStepRecord | null> {
-      const kept = withBytes(step);
-      return (await insertIfAbsent(steps, kept)) ? kept : null;
-    },
-    /** The results of a run, in the order in which they came. */
-    steps: (tenantId: string, runId: string): Promise<WorkflowStepRecord[]> =>
-      steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
   };
 }

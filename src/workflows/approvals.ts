@@ -6,10 +6,11 @@ import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { type Caller, hasRole, maySee, ownKeyOf } from "../tenancy/roles.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import { toResult } from "./execute.ts";
+import { toResult } from "./run-result.ts";
 import { isOverdue, readRun, toApprovalView } from "./run-view.ts";
 import type { ApprovalDetail, ApprovalView, DecisionInput, DecisionResult } from "./schemas.ts";
 import { toDecisionOutput } from "./steps/human-approval.ts";
+import { withdrawApprovals } from "./withdraw-approvals.ts";
 
 /** Approvals of each kind in one round, and rounds of one pass: many may expire at the same time. */
 const SWEPT = 100;
@@ -131,7 +132,7 @@ async function endRun(deps: WorkflowsDeps, run: WorkflowRunRecord, approval: App
       _id: `${runId}:${path}`,
       tenantId,
       runId,
-      seq: (await workflowRuns.steps(tenantId, runId)).length,
+      seq: ((await workflowRuns.steps(tenantId, runId)).at(-1)?.seq ?? -1) + 1,
       path,
       id: stepId,
       type: "human_approval",
@@ -142,6 +143,7 @@ async function endRun(deps: WorkflowsDeps, run: WorkflowRunRecord, approval: App
       output: JSON.stringify(toDecisionOutput(approval)),
     });
     await workflowRuns.finish(tenantId, runId, { status, finishedAt });
+    await withdrawApprovals(deps, run);
   }
   const ended = await workflowRuns.get(tenantId, runId);
   if (ended?.end?.status !== status) return true; // it was ended otherwise, and its job with it

@@ -152,7 +152,7 @@ export function makeEvaluator(shared: Memory) {
     },
     /** Checks rules, each by its field. */
     checkRules: async (asker: Asker, rules: readonly Omit<Rule, "values">[]) => {
-      const steps = rules.map(({ field, rule }) => ({ id: field, field, fields: fieldsOf(rule) }));
+      const steps = rules.map(({ field, rule }) => ({ field, fields: fieldsOf(rule), known: [] }));
       if (steps.length > 0) await run(asker, { kind: "check-definition", steps });
     },
     checkInput: async (asker: Asker, work: Omit<CheckInput, "kind">) =>
@@ -205,8 +205,9 @@ const MAX_READ = 500_000;
 export function isInstant({ fields, scope }: Pick<Fill, "fields" | "scope">, parsed: ParsedTexts): boolean {
   if (!fields.every(({ value }) => typeof value === "string")) return false;
   const expressions: Expression[] = [];
+  const own = parsed.within(Object.keys(scope.values ?? {}));
   for (const { text, parsedAs } of fields.flatMap(textsOf)) {
-    const known = parsed[parsedAs].known(text);
+    const known = own[parsedAs].known(text);
     if (!known) return false;
     expressions.push(...("expressions" in known ? known.expressions : [known]));
   }

@@ -3,6 +3,8 @@ import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
+import { currentNesting } from "../net/call-scope.ts";
+import type { JobRecord } from "../store/job-record.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
 import { makeApprovals } from "./approvals.ts";
@@ -12,6 +14,10 @@ import { executeRun } from "./execute.ts";
 import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
 import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
 import { countSteps, eachStep, kindOf, planSteps, type Step } from "./steps.ts";
+import { withdrawApprovals } from "./withdraw-approvals.ts";
+
+/** Jobs inside of which a run may be accepted, itself not counted: so a workflow calls another one up to a depth of 5. */
+const MAX_NESTING = 5;
 
 /** A run of a workflow to accept. */
 type WorkflowRunRequest = RunRequest<ExecuteInput> & { workflowId: string };
@@ -19,8 +25,22 @@ type WorkflowRunRequest = RunRequest<ExecuteInput> & { workflowId: string };
 export type Workflows = ReturnType<typeof makeWorkflows>;
 
 /** Workflows, their runs and approvals, bound to what they work with. */
-export function makeWorkflows(deps: WorkflowsDeps) {
-  const { workflowRuns, workflows } = deps.store;
+export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
+  const { workflowRuns, workflows } = given.store;
+  const accept = async (request: WorkflowRunRequest): Promise<{ job: JobRecord }> => {
+    if (currentNesting() >= MAX_NESTING) {
+      const message = `Workflows, and what they start, run inside of each other ${MAX_NESTING} deep at most.`;
+      throw new AppError("call_too_deep", message);
+    }
+    const record = await toRun(deps, request);
+    await takeRun(deps.quotas, record);
+    await workflowRuns.insert(record);
+    const { isInteractive, workflowId, parentJobId } = request;
+    const steps = countSteps(planSteps(toDefinition(record).steps));
+    const about = { title: record.name, ...starterOf(request.caller), subject: { workflowId }, steps, parentJobId };
+    return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
+  };
+  const deps: WorkflowsDeps = { ...given, accept };
   const work = makeWorkflowWork(deps);
   const approvals = makeApprovals(deps);
   /** A run as it is at a time: when its approval is overdue then, both expire here. */
@@ -43,17 +63,9 @@ export function makeWorkflows(deps: WorkflowsDeps) {
      * Records a run of a workflow as it is now, then submits its job.
      * @throws AppError `not_found`; `invalid_request` for an input that does not fit the workflow's schema;
      * `provider_not_configured`, `provider_key_unreadable` for a model that the tenant cannot use; `quota_exceeded`;
-     * `unavailable`.
+     * `call_too_deep` inside of too many others; `unavailable`.
      */
-    async accept(request: WorkflowRunRequest) {
-      const record = await toRun(deps, request);
-      await takeRun(deps.quotas, record);
-      await workflowRuns.insert(record);
-      const { isInteractive, workflowId } = request;
-      const steps = countSteps(planSteps(toDefinition(record).steps));
-      const about = { title: record.name, ...starterOf(request.caller), subject: { workflowId }, steps };
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
-    },
+    accept,
     work,
     /** `workflowId`: when it must be of that workflow. @throws AppError `not_found`. */
     async runOf(caller: Caller, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {
@@ -130,11 +142,11 @@ function makeWorkflowWork(deps: WorkflowsDeps): Work {
     ...records,
     async closeOrphan(run, job) {
       if (!job) return void (await records.reject(run));
-      const { tenantId, _id, awaiting } = run;
+      const { tenantId, _id } = run;
       const status = job.status === "failed" ? "failed" : "cancelled";
       await workflowRuns.finish(tenantId, _id, { status, error: errorOf(job, "run"), finishedAt: new Date() });
-      if (awaiting)
-        await deps.store.approvals.decide(tenantId, awaiting.approvalId, { status: "cancelled" }, new Date());
+      const whole = await workflowRuns.get(tenantId, _id);
+      if (whole) await withdrawApprovals(deps, whole);
     },
   });
 }

@@ -1,0 +1,203 @@
+import { expect } from "chai";
+import { pollUntil } from "../support/poll-until.ts";
+import {
+  chatModel,
+  condition,
+  openWorkflowHarness,
+  stepsOf,
+  type WorkflowHarness,
+} from "../support/workflow-harness.ts";
+
+describe("a workflow", function () {
+  this.timeout(60_000);
+  let harness: WorkflowHarness;
+  before(async () => {
+    harness = await openWorkflowHarness();
+    harness.model.play(({ input }) => ({ text: `Answer to ${input}` }));
+    harness.site.on("/effect", (_, response) => void response.writeHead(204).end());
+    harness.site.on("/fails", (_, response) => void response.writeHead(500).end());
+  });
+  after(() => harness.close());
+
+  const set = (id: string, values: object) => ({ type: "set", id, values });
+  const makeAgent = async (more: object = {}) => {
+    const made = await harness.member.post("/agents", {
+      ...{ name: "Helper", model: chatModel, systemPrompt: "Help.", tools: [] },
+      ...more,
+    });
+    return made.string("agentId");
+  };
+
+  it("gives names to values, of their types", async () => {
+    const run = await harness.run([set("a", { n: "{{ input.n + 1 }}", text: "n is {{ input.n }}" })], { n: 1 });
+    expect(run.at("output")).to.deep.equal({ n: 2, text: "n is 1" });
+  });
+
+  it("waits for a time, and goes on", async () => {
+    const run = await harness.run([{ type: "wait", ms: 300 }, set("b", { ok: true })]);
+    expect(run.at("status"), run.text).to.equal("completed");
+    expect(run.at("output")).to.deep.equal({ ok: true });
+  });
+
+  it("walks through branches at the same time, each with its own previous", async () => {
+    const branches = {
+      one: [set("x", { v: 1 }), set("x2", { v: "{{ previous.v + 1 }}" })],
+      two: [{ type: "wait", ms: 200 }, set("y", { v: 10 })],
+    };
+    const run = await harness.run([
+      { type: "parallel", id: "both", branches },
+      set("sum", { v: "{{ steps.x2.output.v + steps.y.output.v }}" }),
+    ]);
+    expect(run.at("output"), run.text).to.deep.equal({ v: 12 });
+    expect(stepsOf(run).find(({ id }) => id === "both")?.output).to.deep.equal({ one: { v: 2 }, two: { v: 10 } });
+  });
+
+  it("runs an agent, a pattern and another workflow as jobs of their own", async () => {
+    const agentId = await makeAgent();
+    const inner = await harness.create([set("double", { n: "{{ input * 2 }}" })]);
+    const run = await harness.run(
+      [
+        { type: "agent", id: "ask", agentId, input: "Say {{ input }}" },
+        { type: "workflow", id: "sub", workflowId: inner, input: "{{ input }}" },
+        {
+          type: "composite",
+          id: "many",
+          pattern: "critique",
+          profile: "coding",
+          input: "Check {{ steps.ask.output }}",
+        },
+      ],
+      21,
+    );
+    expect(run.at("status"), run.text).to.equal("completed");
+    const [ask, sub, many] = stepsOf(run) as unknown as { output: unknown; child: { jobId: string; kind: string } }[];
+    expect(ask?.output).to.equal("Answer to Say 21");
+    expect(sub?.output).to.deep.equal({ n: 42 });
+    expect(many?.output).to.be.a("string");
+    const jobs = await harness.member.get(`/jobs?parentJobId=${run.string("jobId")}`);
+    expect((jobs.at("data") as { jobId: string }[]).map(({ jobId }) => jobId)).to.have.members(
+      [ask, sub, many].map((step) => step?.child.jobId),
+    );
+  });
+
+  it("repeats steps for each item, in order, and says how far it is", async () => {
+    const items = Array.from({ length: 100 }, (_, n) => n);
+    const run = await harness.run(
+      [
+        {
+          ...{ type: "for_each", id: "loop", items: "input", concurrency: 7 },
+          do: [
+            set("twice", { n: "{{ item * 2 }}" }),
+            condition(
+              "item_index < 50",
+              [set("low", { n: "{{ previous.n }}" })],
+              [{ type: "wait", ms: 1 }, set("high", { n: "{{ steps.twice.output.n }}" })],
+            ),
+          ],
+        },
+      ],
+      items,
+    );
+    expect(run.at("status"), run.text.slice(0, 500)).to.equal("completed");
+    expect(run.at("output")).to.deep.equal(items.map((n) => ({ n: n * 2 })));
+    expect(stepsOf(run)[0]).to.have.deep.property("items", { done: 100, total: 100, failed: 0 });
+  });
+
+  it("goes on after an item that failed, or stops with it", async () => {
+    const step = (onError: string) => ({
+      ...{ type: "for_each", id: "loop", items: "input", onError, concurrency: 1 },
+      do: [set("part", { n: "{{ 10 / item }}" })],
+    });
+    const goneOn = await harness.run([step("continue")], [1, 0, 2]);
+    expect(goneOn.at("status"), goneOn.text).to.equal("completed");
+    const output = goneOn.at("output") as object[];
+    expect([output[0], output[2]]).to.deep.equal([{ n: 10 }, { n: 5 }]);
+    expect(output[1]).to.have.nested.property("error.code", "invalid_request");
+    const stopped = await harness.run([step("stop")], [1, 0, 2]);
+    expect(stopped.at("status")).to.equal("failed");
+    expect(stopped.at("error.details.path")).to.equal("0/do[1]/0");
+    expect(stepsOf(stopped)[0]).to.have.property("status", "failed");
+  });
+
+  it("goes on after an error as the step says, and reads it", async () => {
+    const url = `${harness.site.origin}/fails`;
+    const call = (onError: object) => ({
+      type: "webhook",
+      id: "call",
+      url,
+      method: "POST",
+      retry: { attempts: 1, backoffMs: 0 },
+      onError,
+    });
+    const jumped = await harness.run([
+      call({ goto: "mend" }),
+      set("skipped", { no: 1 }),
+      set("mend", { code: "{{ steps.call.error.code }}" }),
+    ]);
+    expect(jumped.at("output"), jumped.text).to.deep.equal({ code: "webhook_failed" });
+    expect(stepsOf(jumped).map(({ id }) => id)).to.deep.equal(["call", "mend"]);
+    const defaulted = await harness.run([call({ default: { n: 3 } }), set("used", { n: "{{ previous.n }}" })]);
+    expect(defaulted.at("output"), defaulted.text).to.deep.equal({ n: 3 });
+  });
+
+  it("fails a step whose time is over", async () => {
+    const run = await harness.run([
+      {
+        type: "parallel",
+        id: "slow",
+        timeoutMs: 300,
+        branches: { a: [{ type: "wait", ms: 60_000 }] },
+        onError: { default: "late" },
+      },
+      set("after", { v: "{{ previous }}" }),
+    ]);
+    expect(run.at("output"), run.text).to.deep.equal({ v: "late" });
+  });
+
+  it("is suspended by the approval of a workflow that it runs, and ends as that does", async () => {
+    const inner = await harness.create([
+      { type: "human_approval", id: "ok", assigneeRole: "admin" },
+      set("after", { done: true }),
+    ]);
+    const outer = await harness.create([
+      { type: "workflow", id: "sub", workflowId: inner },
+      set("last", { v: "{{ previous.done }}" }),
+    ]);
+    for (const [decision, status] of [
+      ["approved", "completed"],
+      ["rejected", "rejected"],
+    ] as const) {
+      const runId = await harness.start(outer);
+      const approval = await pollUntil(
+        async () =>
+          (await harness.admin.get("/workflows/approvals")).at("data[0]") as { approvalId: string } | undefined,
+      );
+      expect((await harness.member.get(`/workflows/${outer}/runs/${runId}`)).at("status")).to.equal("running");
+      await harness.admin.post(`/workflows/approvals/${approval.approvalId}/decide`, { decision });
+      const run = await harness.reach(outer, runId, "completed", "failed", "rejected");
+      expect(run.at("status"), run.text).to.equal(status);
+    }
+  });
+
+  it("takes what it has started with it when it is cancelled", async () => {
+    const inner = await harness.create([{ type: "human_approval", id: "ok", assigneeRole: "admin" }]);
+    const middle = await harness.create([
+      { type: "for_each", items: "[1, 2, 3]", do: [{ type: "workflow", workflowId: inner }] },
+    ]);
+    const outer = await harness.create([
+      {
+        type: "parallel",
+        branches: { a: [{ type: "workflow", workflowId: middle }], b: [{ type: "wait", event: "never" }] },
+      },
+    ]);
+    const runId = await harness.start(outer);
+    const open = async () => (await harness.admin.get("/workflows/approvals")).at("data") as object[];
+    await pollUntil(async () => (await open()).length === 3);
+    const at = performance.now();
+    await harness.member.post(`/workflows/${outer}/runs/${runId}/cancel`, {});
+    await pollUntil(async () => (await open()).length === 0);
+    expect(performance.now() - at).to.be.below(2_000);
+    const jobs = await harness.member.get("/jobs?status=awaiting");
+    expect(jobs.at("data"), jobs.text).to.deep.equal([]);
+  });
+});

@@ -1,6 +1,7 @@
 import { toolServer } from "./mcp/tool-server.ts";
 import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
+import { answerRoutes } from "./routes/answers.ts";
 import { anthropicBatchRoutes } from "./routes/anthropic/batches.ts";
 import { anthropicMessageRoutes } from "./routes/anthropic/messages.ts";
 import { callLogRoutes } from "./routes/call-logs.ts";
@@ -10,6 +11,8 @@ import { compositeRoutes } from "./routes/composite.ts";
 import { customProviderRoutes } from "./routes/custom-providers.ts";
 import { definitionVersionRoutes } from "./routes/definition-versions.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
+import { eventRoutes } from "./routes/events.ts";
+import { guardRoutes } from "./routes/guards.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
@@ -29,6 +32,7 @@ import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { resourceMetadataRoutes } from "./routes/resource-metadata.ts";
+import { scheduleRoutes } from "./routes/schedules.ts";
 import { searchToolRoutes } from "./routes/search-tools.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { settingsRoutes } from "./routes/settings.ts";
@@ -48,7 +52,9 @@ export const allRoutes: readonly AnyRoute[] = [
   ...usageRoutes,
   ...callLogRoutes,
   ...settingsRoutes,
+  ...guardRoutes,
   ...ragRoutes,
+  ...answerRoutes,
   ...searchToolRoutes,
   ...collectionRoutes,
   ...vectorStoreRoutes,
@@ -56,6 +62,8 @@ export const allRoutes: readonly AnyRoute[] = [
   ...agentRoutes,
   ...workflowRoutes,
   ...definitionVersionRoutes,
+  ...scheduleRoutes,
+  ...eventRoutes,
   ...webhookRoutes,
   ...compositeRoutes,
   toolServer,

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import * as agents from "../src/agents/schemas.ts";
+import * as approvals from "../src/approvals/schemas.ts";
 import * as composite from "../src/composite/schemas.ts";
 import * as embeddings from "../src/gateway/embeddings-schemas.ts";
 import * as messages from "../src/gateway/message-schemas.ts";
@@ -8,6 +9,7 @@ import * as gateway from "../src/gateway/schemas.ts";
 import { errorViewSchema, jobSummarySchema, jobViewSchema } from "../src/jobs/job-view.ts";
 import { type JsonSchema, toJsonSchema } from "../src/lib/json-schema.ts";
 import { readinessSchema } from "../src/observe/health.ts";
+import * as ragQuery from "../src/rag/query-schemas.ts";
 import * as rag from "../src/rag/schemas.ts";
 import * as openai from "../src/surfaces/chat-completions/openai-schemas.ts";
 import * as messagesApi from "../src/surfaces/messages/schemas.ts";
@@ -44,8 +46,8 @@ const names = new Map<z.core.$ZodType, string>(
     DocumentWarning: rag.documentWarningSchema,
     IngestResult: rag.ingestResultSchema,
     Document: rag.documentViewSchema,
-    QueryRequest: rag.queryBodySchema,
-    QueryResult: rag.queryResultSchema,
+    QueryRequest: ragQuery.queryBodySchema,
+    QueryResult: ragQuery.queryResultSchema,
     AgentRequest: agents.agentBodySchema,
     AgentReplacement: agents.agentReplacementSchema,
     Agent: agents.agentViewSchema,
@@ -60,10 +62,10 @@ const names = new Map<z.core.$ZodType, string>(
     WorkflowRunResult: workflows.workflowResultSchema,
     WorkflowRunSummary: workflows.workflowRunSummarySchema,
     WorkflowRun: workflows.workflowRunViewSchema,
-    Approval: workflows.approvalViewSchema,
-    ApprovalDetail: workflows.approvalDetailSchema,
-    Decision: workflows.decisionBodySchema,
-    DecisionResult: workflows.decisionResultSchema,
+    Approval: approvals.approvalViewSchema,
+    ApprovalDetail: approvals.approvalDetailSchema,
+    Decision: approvals.decisionBodySchema,
+    DecisionResult: approvals.decisionResultSchema,
     CompositeResult: composite.compositeResultSchema,
     CompositeRun: composite.executionViewSchema,
     CompositePattern: composite.patternSchema,

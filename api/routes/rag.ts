@@ -2,15 +2,13 @@ import { z } from "zod";
 import { defined } from "../../src/lib/defined.ts";
 import { idSchema } from "../../src/lib/ids.ts";
 import { collectionNameSchema } from "../../src/rag/collections.ts";
+import { chunkPlaceFields, queryBodySchema, queryOutcomeSchema } from "../../src/rag/query-schemas.ts";
 import {
-  chunkPlaceFields,
   documentChangeSchema,
   documentViewSchema,
   fileFieldsSchema,
   ingestBodySchema,
   ingestResultSchema,
-  queryBodySchema,
-  queryOutcomeSchema,
   withOneSource,
 } from "../../src/rag/schemas.ts";
 import { ragSettingsBodySchema, ragSettingsSchema, reindexResultSchema } from "../../src/rag/settings-schemas.ts";
@@ -96,6 +94,7 @@ export const ragRoutes = [
       "source_unreachable",
       "source_unreadable",
       "source_incomplete",
+      "compliance_blocked",
       "request_too_large",
       "quota_exceeded",
       "not_found",
@@ -163,6 +162,7 @@ export const ragRoutes = [
       "source_unreachable",
       "source_unreadable",
       "source_incomplete",
+      "compliance_blocked",
       "request_too_large",
       "wrong_state",
     ],
@@ -189,7 +189,7 @@ export const ragRoutes = [
         body: named("QueryResponse", queryOutcomeSchema),
       },
     },
-    errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable", "not_found"],
+    errors: ["unknown_model", "provider_not_configured", "provider_key_unreadable", "not_found", "compliance_blocked"],
     example: { query: "When is the pump bled?", topK: 5 },
     result: ({ body, caller, platform, signal }) => platform.rag.query(caller, body, signal),
   }),

@@ -73,6 +73,10 @@ async function checkDefinition(deps: AgentsDeps, tenantId: string, definition: A
   for (const [index, tool] of tools.entries()) {
     await kindOf(tool).check?.(tool.config, { deps, tenantId, field: `tools[${index}].config` });
   }
+  const rules = tools.flatMap(({ approval }, index) =>
+    approval?.when === undefined ? [] : [{ field: `tools[${index}].approval`, rule: approval.when }],
+  );
+  await deps.evaluator.checkRules({ tenantId }, rules);
 }
 
 function toAgentSummary(agent: AgentSummaryRecord): AgentSummary {

@@ -33,7 +33,7 @@ type Versioned = { version?: number | undefined };
 
 /** What a kind says of itself: `B` are the bodies of replacements, `V` a definition as it is read back, `S` one in a list. */
 type DefinitionKind<B extends Versioned, V, S, C, P> = {
-  what: "agent" | "workflow" | "tool";
+  what: "agent" | "workflow" | "tool" | "schedule" | "trigger" | "webhook";
   store: DefinitionStore<C, P>;
   /** Where its versions are kept; absent: the current one alone. */
   versions?: DefinitionVersionStore;
@@ -169,7 +169,7 @@ function makeRights<C>(
 }
 
 /** The schema of a replacement's body, by that of the body of a new definition. */
-export function replacementOf<S extends z.ZodRawShape>(what: "agent" | "workflow" | "tool", body: z.ZodObject<S>) {
+export function replacementOf<S extends z.ZodRawShape>(what: string, body: z.ZodObject<S>) {
   const description = `Refused with 409 when the ${what} is at another version`;
   return body.extend({ version: z.number().int().min(1).optional().describe(description) });
 }

@@ -2,7 +2,7 @@ import { defined } from "../lib/defined.ts";
 import { AppError, fromErrorView } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 
-/** What a caller gets of a job that continues: what it makes, and where to follow it. */
+/** The reply for a job that continues: the ids of what it makes, and where to follow it. */
 export function toAcceptedView(job: JobRecord) {
   return { ...job.subject, jobId: job._id, kind: job.kind, status: job.status, statusUrl: `/jobs/${job._id}` };
 }

@@ -8,7 +8,7 @@ import { chatBodySchema, chatResponseSchema } from "../gateway/schemas.ts";
 import { notFound } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
 import { checkHealth, readinessSchema } from "../observe/health.ts";
-import { queryBodySchema, queryOutcomeSchema } from "../rag/schemas.ts";
+import { queryBodySchema, queryOutcomeSchema } from "../rag/query-schemas.ts";
 import {
   addedTenantSchema,
   addTenantSchema,

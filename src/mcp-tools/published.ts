@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { runBodySchema, runResultSchema } from "../agents/schemas.ts";
 import { MAX_PUBLISHED } from "../definitions/tool-names.ts";
-import { queryBodySchema, queryOutcomeSchema } from "../rag/schemas.ts";
+import { queryBodySchema, queryOutcomeSchema } from "../rag/query-schemas.ts";
 import type { Published as Page, PageOfPublished } from "../store/published.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { executeBodySchema, workflowResultSchema } from "../workflows/schemas.ts";

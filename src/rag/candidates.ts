@@ -6,15 +6,15 @@ import { SearchUnavailable } from "../store/store-errors.ts";
 import type { RagDeps } from "./deps.ts";
 import type { QueryVector } from "./embed-query.ts";
 import { withFeedback } from "./feedback.ts";
-import type { QueryInput } from "./schemas.ts";
-import { type Holders, measureNearness } from "./word-nearness.ts";
+import type { QueryInput } from "./query-schemas.ts";
+import { type Holders, LOOKED_THROUGH, measureNearness } from "./word-nearness.ts";
 
-/** Hits beyond topK: those of outdated versions and of repeated texts are dropped. Those by words are put in a better order, too. */
+/** Hits beyond topK, since hits of outdated versions and repeated texts are dropped. Lexical hits are also reordered. */
 const EXTRA_HITS = { lexical: 10, vector: 5 };
 const FUSED_DEPTH = 3; // hits of each list that hybrid ranks, as a multiple of topK
 export const MIN_FUSED = 100;
 
-/** What the store is searched for. */
+/** The query for the store. */
 export type Search = {
   text: string;
   vectors: readonly QueryVector[];
@@ -30,16 +30,18 @@ export type Search = {
 export type Candidates = {
   byText?: WordHit[];
   holders?: Holders;
+  /** The largest share of the words that one of the first hits by words has. */
+  held?: number;
   byVector?: ChunkHit[][];
   warnings?: string[];
 } & Pick<VectorHits, "headers" | "spaces">;
 
-/** How many hits each search is asked for first. */
+/** Number of hits that each search is asked for at first. */
 export function depthOf({ mode, topK }: Pick<QueryInput, "mode" | "topK">): number {
   return mode === "hybrid" ? Math.max(MIN_FUSED, FUSED_DEPTH * topK) : topK + EXTRA_HITS[mode];
 }
 
-/** Searches by words, by vectors, or by both; then the first hits by words move the vectors that are searched for. */
+/** Searches by words, by vectors, or by both. With both, the first lexical hits move the query's vectors. */
 export async function findCandidates(
   { store: { chunks } }: Pick<RagDeps, "store">,
   tenantId: string,
@@ -63,7 +65,7 @@ export async function findCandidates(
       return undefined;
     }
   };
-  const { hits: byText = [], holders } =
+  const { hits: byText = [], ...words } =
     (mode === "hybrid" &&
       (await unlessAway(findText, "The index of words is away: the results are those of vectors."))) ||
     {};
@@ -75,31 +77,33 @@ export async function findCandidates(
     return chunks.searchVectors(tenantId, { ...where, ...space, vector, ...(vector === scoreBy ? {} : { scoreBy }) });
   };
   const findVectors = async () => {
-    // Documents move to the present model, which comes last: one that moves meanwhile is found before or after.
+    // Documents move to the present model, so that comes last: a document that moves meanwhile is found by one of the two.
     const former = await Promise.all(vectors.slice(0, -1).map(search));
     const present = await Promise.all(vectors.slice(-1).map(search));
     return [...present, ...former];
   };
   const found = await unlessAway(findVectors, "The index of vectors is away: the results are those of words.");
-  if (found === undefined) return { byText, warnings, ...defined({ holders }) };
+  if (found === undefined) return { byText, warnings, ...words };
   const byVector = found.map(({ hits }) => hits);
   const headers = found.flatMap((one) => one.headers ?? []);
   const spaces = found[0]?.spaces;
-  return { ...(mode === "vector" ? {} : { byText }), byVector, headers, warnings, ...defined({ holders, spaces }) };
+  return { ...(mode === "vector" ? {} : { byText }), byVector, headers, warnings, ...words, ...defined({ spaces }) };
 }
 
-/** First hits that are looked through for words near to each other, and what that counts beside the word score. */
-const LOOKED_THROUGH = 30;
+/** What words near to each other count beside the word score. */
 const NEARNESS_WEIGHT = 0.5;
 
-/** A hit by words with its share of what the best one has: 1 at first, then falling. */
+/** A lexical hit with its score as a share of the best one: 1 for the first, then falling. */
 type WordHit = TextHit & { share: number };
 
 /**
  * Favours those of the index's hits whose words stand near to each other: such a chunk is more likely to be about all of them at
  * once. If an index is late, two lists are merged, and a hit may follow one of a lower word score: its share falls all the same.
  */
-export function rankByWords(hits: readonly TextHit[], text: string): { hits: WordHit[]; holders?: Holders } {
+export function rankByWords(
+  hits: readonly TextHit[],
+  text: string,
+): { hits: WordHit[] } & Pick<Candidates, "holders" | "held"> {
   let least = 1;
   const falling = hits.map((hit) => {
     least = Math.min(least, hit.wordScore / (hits[0]?.wordScore || 1));
@@ -108,9 +112,9 @@ export function rankByWords(hits: readonly TextHit[], text: string): { hits: Wor
   const words = text.split(" ");
   if (words.length < 2) return { hits: falling };
   const first = falling.slice(0, LOOKED_THROUGH).map(({ content }) => content);
-  const { nearness, holders } = measureNearness(words, first);
+  const { nearness, ...found } = measureNearness(words, first);
   const moved = falling.map((hit, at) => ({ ...hit, share: hit.share + NEARNESS_WEIGHT * (nearness[at] ?? 0) }));
   moved.sort((a, b) => b.share - a.share);
   const most = moved[0]?.share || 1;
-  return { hits: moved.map((hit) => ({ ...hit, share: hit.share / most })), holders };
+  return { hits: moved.map((hit) => ({ ...hit, share: hit.share / most })), ...found };
 }

@@ -1,11 +1,11 @@
 import { stemmer } from "stemmer";
-import { weightOfStem } from "../lib/common-words.ts";
 import { identifierKeys } from "./identifiers.ts";
 import { wordsOf } from "./query-words.ts";
-import { findWords, type Holders } from "./word-nearness.ts";
+import { findWords, type Holders, rarityOf } from "./word-nearness.ts";
 
-/** Passages that may answer a question together: the best ones. */
-const BEST = 3;
+/** Passages that one answer may stand in: the first ones; and those of which it may take two. */
+const FIRST = 5;
+const PAIR = 2;
 /** Words of a question that are looked for. */
 const MAX_WORDS = 32;
 
@@ -13,29 +13,27 @@ const MAX_WORDS = 32;
 const unspacedRun =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]{2,}/gu;
 
-/** The share of a question's words that each passage has, and that the best passages have together. */
-export type Coverage = { each: number[]; together: number };
+/** The share of a question's words that each passage has, and that the best passages have. */
+export type Coverage = { each: number[]; best: number };
 
 /**
  * Measures which share of a question's words passages have, best passages first. A word counts by how rare it is in English and
- * among the hits of the search; an identifier, as `E-04`, counts as one more word.
+ * among the hits of the search; an identifier, as `E-04`, counts as one more word. `best` is the mean of what one of the first
+ * five has and what the first two have together: of a question that no passage answers, several have some words each.
  */
 export function measureCoverage(question: string, passages: readonly string[], holders?: Holders): Coverage {
   const each = new Array<number>(passages.length).fill(0);
-  let [all, together] = [0, 0];
+  let [all, pair] = [0, 0];
   for (const { stem, isIn } of termsOf(question, passages)) {
-    const known = holders?.counts.get(stem);
-    const count = known ?? isIn.filter(Boolean).length;
-    const of = known === undefined || !holders ? passages.length : holders.texts;
-    const weight = weightOfStem(stem) * Math.log(1 + of / (count + 0.5));
+    const weight = rarityOf(stem, holders?.get(stem) ?? isIn.filter(Boolean).length);
     all += weight;
     const first = isIn.indexOf(true);
-    if (first >= 0 && first < BEST) together += weight;
+    if (first >= 0 && first < PAIR) pair += weight;
     for (const at of each.keys()) if (isIn[at]) each[at] = (each[at] ?? 0) + weight;
   }
   const most = all || 1;
   for (const [at, weight] of each.entries()) each[at] = Math.min(1, weight / most);
-  return { each, together: Math.min(1, together / most) };
+  return { each, best: Math.min(1, (Math.max(0, ...each.slice(0, FIRST)) + pair / most) / 2) };
 }
 
 /** A word of the question, and whether each of the passages has it. */

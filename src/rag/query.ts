@@ -5,16 +5,22 @@ import { inSpan, type SpanStart } from "../observe/tracing.ts";
 import { placeOf } from "../store/chunk.ts";
 import type { DocumentHeader } from "../store/document-header.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { measureCoverage } from "./coverage.ts";
+import { chooseCollections } from "./collections.ts";
+import { type Coverage, measureCoverage } from "./coverage.ts";
+import type { CurrentHits } from "./current-hits.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeEmbedQuery } from "./embed-query.ts";
 import { expandHits } from "./expand-hits.ts";
 import { makeFindHits } from "./find-hits.ts";
 import { foldText } from "./fold-text.ts";
+import { makeLanguages } from "./languages.ts";
 import { joinChunks, mergeHits, type Passage } from "./merge-hits.ts";
+import type { QueryInput, QueryOutcome, QueryResult, RewriteReport } from "./query-schemas.ts";
 import { lexicalQuery } from "./query-words.ts";
 import { RERANKED, rerankHits } from "./rerank.ts";
-import type { QueryInput, QueryOutcome, QueryResult } from "./schemas.ts";
+import { rewriteQuery } from "./rewrite.ts";
+import { uniteHits } from "./unite-hits.ts";
+import type { Holders } from "./word-nearness.ts";
 
 export type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "pace" | "logger">;
 export type RunQuery = (
@@ -22,56 +28,121 @@ export type RunQuery = (
   input: QueryInput,
 ) => Promise<QueryOutcome>;
 
+/** What was found for a question, and the texts that were searched for, each with the rarity of its words. */
+type Found = Pick<CurrentHits, "hits" | "headers" | "warnings"> & {
+  searches: { text: string; holders: Holders | undefined }[];
+  rewrite?: RewriteReport;
+};
+
 /**
- * Makes the function that runs queries. Its stages: the vectors of the query (`embed-query.ts`), the documents that are asked
- * (`find-hits.ts`, `choose-documents.ts`), the searches (`candidates.ts`), one list of them (`rank-hits.ts`), the hits that
- * still hold (`current-hits.ts`), their order by a model (`rerank.ts`), the chunks beside them (`expand-hits.ts`), those that
- * belong together as one (`merge-hits.ts`), the results.
+ * Makes the function that runs queries. Its stages: the searches that a model writes (`rewrite.ts`), the vectors of the query
+ * (`embed-query.ts`), the documents that are asked (`find-hits.ts`, `choose-documents.ts`), the searches (`candidates.ts`), one
+ * list of them (`rank-hits.ts`, `unite-hits.ts`), the hits that still hold (`current-hits.ts`), their order by a model
+ * (`rerank.ts`), the chunks beside them (`expand-hits.ts`), those that belong together as one (`merge-hits.ts`), how much of the
+ * question they hold (`coverage.ts`), the results.
  */
 export function makeQuery(deps: QueryDeps): RunQuery {
-  const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
-  const queryVectors = makeEmbedQuery(deps);
-  const findHits = makeFindHits(deps);
+  const searching = makeSearching(deps);
   return (caller, input) => inSpan(toSpan(input), () => runQuery(caller, input));
 
   async function runQuery(...[caller, input]: Parameters<RunQuery>): Promise<QueryOutcome> {
-    const { tenantId, signal } = caller;
-    const { mode, topK, minScore = 0, minCoverage = 0, expand, rerank } = input;
+    const { tenantId } = caller;
+    const { topK, minScore = 0, minCoverage = 0, expand, rewrite, rerank } = input;
     const query = foldText(input.query);
-    const embed = queryVectors.forQuery(caller, query);
-    const spaces = await queryVectors.lastInUse(tenantId);
-    const { hits, headers, warnings, holders } = await findHits(caller, input, {
-      text: lexicalQuery(query),
-      mode,
-      topK: rerank ? Math.max(topK, RERANKED) : topK,
-      isJudged: rerank !== undefined,
-      isSemantic: deps.gateway.isSemantic,
-      spaces,
-      spacesInUse: (read) => queryVectors.inUse(tenantId, read),
-      vectorsFor: embed,
-      inWideTurn: async (search) => {
-        const leave = await turns.enter(tenantId, signal);
-        return deps.pace.share(tenantId, signal, search).finally(leave);
-      },
-    });
-    const ranked = rerank && (await rerankHits(deps, caller, { query, wish: rerank, hits, headers }));
+    const found = rewrite
+      ? await searchRewritten(searching, caller, input, query)
+      : await search(searching, caller, { ...input, topK: rerank ? Math.max(topK, RERANKED) : topK }, query);
+    const { hits, headers, warnings, searches } = found;
+    const ranked =
+      rerank && (await rerankHits(deps, caller, { query: judgedBy(found, input), wish: rerank, hits, headers }));
     const shown = (ranked?.hits ?? hits).filter(({ score }) => score >= minScore).slice(0, topK);
     const passages =
       expand === undefined
         ? shown.map((hit) => ({ hit, chunks: [hit] }))
         : mergeHits(await expandHits(deps, tenantId, { hits: shown, count: expand }));
-    const found = passages.map((passage) => toResult(passage, headers.get(passage.hit.documentId)));
-    const { each, together } = measureCoverage(query, found.map(textOf), holders);
+    const described = passages.map((passage) => toResult(passage, headers.get(passage.hit.documentId)));
+    const { each, best } = measureBest(searches, described.map(textOf));
     const results: QueryResult[] = [];
     for (const [at, coverage] of each.entries())
-      if (coverage >= minCoverage && found[at]) results.push({ ...found[at], coverage });
+      if (coverage >= minCoverage && described[at]) results.push({ ...described[at], coverage });
     return {
       results,
-      coverage: together,
-      ...defined({ rerank: ranked?.report }),
+      coverage: best,
+      ...defined({ rewrite: found.rewrite, rerank: ranked?.report }),
       ...(warnings.length > 0 ? { warnings } : {}),
     };
   }
+}
+
+/** What searches are made by. */
+function makeSearching(deps: QueryDeps) {
+  return {
+    deps,
+    turns: makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 }),
+    queryVectors: makeEmbedQuery(deps),
+    findHits: makeFindHits(deps),
+    languagesOf: makeLanguages(deps),
+  };
+}
+type Searching = ReturnType<typeof makeSearching>;
+type QueryCaller = Parameters<RunQuery>[0];
+
+/** Searches for one text. */
+async function search(by: Searching, caller: QueryCaller, input: QueryInput, text: string): Promise<Found> {
+  const { deps, turns, queryVectors, findHits } = by;
+  const { tenantId, signal } = caller;
+  const { mode, topK, rerank } = input;
+  const embed = queryVectors.forQuery(caller, text);
+  const spaces = await queryVectors.lastInUse(tenantId);
+  const { holders, ...found } = await findHits(caller, input, {
+    text: lexicalQuery(text),
+    mode,
+    topK,
+    isJudged: rerank !== undefined,
+    isSemantic: deps.gateway.isSemantic,
+    spaces,
+    spacesInUse: (read) => queryVectors.inUse(tenantId, read),
+    vectorsFor: embed,
+    inWideTurn: async (run) => {
+      const leave = await turns.enter(tenantId, signal);
+      return deps.pace.share(tenantId, signal, run).finally(leave);
+    },
+  });
+  return { ...found, searches: [{ text, holders }] };
+}
+
+/** Searches for a question while a model writes searches for it, and then for these. */
+async function searchRewritten(by: Searching, caller: QueryCaller, input: QueryInput, query: string): Promise<Found> {
+  const { rerank: _judged, ...asked } = input;
+  const deep = { ...asked, topK: Math.max(asked.topK, UNITED) };
+  const languages = () => by.languagesOf(caller.tenantId, chooseCollections(caller, asked.collection));
+  const wish = asked.rewrite === true ? {} : (asked.rewrite ?? {});
+  const [first, rewrite] = await Promise.all([
+    search(by, caller, deep, query),
+    rewriteQuery(by.deps, caller, { query, wish, languages }),
+  ]);
+  if (rewrite.queries.length === 0) return { ...first, rewrite };
+  const others = await Promise.all(rewrite.queries.map((text) => search(by, caller, deep, foldText(text))));
+  const searches = [first, ...others].flatMap((one) => one.searches);
+  return { ...uniteHits(first, others), searches, rewrite };
+}
+
+/** Hits of each search that are united. */
+const UNITED = 50;
+
+/** What a judge reads as the query: what the conversation says is missing in the question itself. */
+const judgedBy = ({ searches: [asked, written] }: Found, { rewrite }: QueryInput): string =>
+  (rewrite !== true && rewrite?.history?.length ? written?.text : undefined) ?? asked?.text ?? "";
+
+/** The coverage of what was searched for, where several texts were: that of the text that is covered best. */
+function measureBest(searches: Found["searches"], texts: readonly string[]): Coverage {
+  const most: Coverage = { each: new Array<number>(texts.length).fill(0), best: 0 };
+  for (const { text, holders } of searches) {
+    const { each, best } = measureCoverage(text, texts, holders);
+    most.best = Math.max(most.best, best);
+    for (const [at, share] of each.entries()) most.each[at] = Math.max(most.each[at] ?? 0, share);
+  }
+  return most;
 }
 
 /** The span of a query, by OpenTelemetry's names. */

@@ -7,21 +7,23 @@ import { makeGuardedFetch } from "../net/guarded-fetch.ts";
 import type { CallOrigin } from "../store/completion-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { type Acceptance, acceptDocument, refreshDocument } from "./accept-document.ts";
+import { makeAnswering } from "./answer/answer.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeDocumentCollections } from "./document-collections.ts";
 import { makeDocumentWork } from "./document-work.ts";
 import { makeDocuments } from "./documents.ts";
 import { makeEmbeddingModels } from "./embedding-models.ts";
+import { guardDocument } from "./guard-document.ts";
 import { requireCollections } from "./known-collections.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
+import type { QueryInput, QueryOutcome } from "./query-schemas.ts";
 import { acceptReindex, makeReindexWork, type ReindexInput } from "./reindex.ts";
-import { sweepRefreshes } from "./scheduled-refresh.ts";
-import type { QueryInput, QueryOutcome } from "./schemas.ts";
+import { refreshCollection, sweepRefreshes } from "./scheduled-refresh.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 import type { RagSettingsBody } from "./settings-schemas.ts";
 
-/** The caller of a query, and what it is made for; `limit` is the run's, if an agent or a workflow queries. */
+/** The caller of a query and its purpose. `limit` belongs to the run, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & {
   limit?: CallLimit;
   origin?: CallOrigin;
@@ -35,30 +37,41 @@ export type Rag = ReturnType<typeof makeRag>;
 export function makeRag(
   input: { config: Pick<Config, "fetch" | "parse" | "rag"> } & Pick<
     RagDeps,
-    "store" | "jobs" | "gateway" | "quotas" | "logger"
+    "store" | "jobs" | "gateway" | "quotas" | "guards" | "logger"
   > & { memory: Memory },
 ) {
-  const { config, store, jobs, gateway, quotas, logger, memory } = input;
+  const { config, store, jobs, gateway, quotas, guards, logger, memory } = input;
   const fetcher = makeGuardedFetch(config.fetch);
   const parser = makeParsePool({ ...config.parse, logger, memory });
   const embeddingModels = makeEmbeddingModels({ store }, config.rag.embeddingModel ?? gateway.defaultEmbeddingModel);
   const pace = makePace();
-  const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser, pace };
+  const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, guards, logger, fetcher, parser, pace };
   const runQuery = makeQuery(deps);
   const work = makeDocumentWork(deps);
   const reindexWork = makeReindexWork(deps);
   const documents = makeDocuments(deps);
   const collections = makeDocumentCollections(deps);
+  const query: typeof runQuery = async (caller, asked) => {
+    const { tenantId, keyId, origin: { agentId, workflowId } = {} } = caller;
+    const guarded = await guards.take({ tenantId, keyId, agentId, workflowId }, "input", { query: asked.query });
+    const input = { ...asked, ...guarded };
+    await requireCollections(deps, caller, { wanted: input.collection });
+    pace.begins(caller.tenantId);
+    return runQuery(caller, input);
+  };
   return {
     work,
     collections,
+    /** See `makeAnswering`. */
+    answering: makeAnswering({ query, gateway, store }),
     /**
      * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId`.
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
      */
-    accept(given: Acceptance) {
+    async accept(given: Acceptance) {
       pace.begins(given.caller.tenantId);
-      return acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, given);
+      const guarded = { ...given, document: await guardDocument(deps, given) };
+      return acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, guarded);
     },
     /** See `refreshDocument`. @throws AppError `not_found`, `wrong_state`, `unavailable`. */
     refresh: async ({
@@ -71,13 +84,16 @@ export function makeRag(
     /** @throws AppError `not_found` for a collection that is not there, `insufficient_scope`. */
     async query(
       { tenantId, keyId, collections, limit, origin }: QueryCaller,
-      query: QueryInput,
+      input: QueryInput,
       signal: AbortSignal,
     ): Promise<QueryOutcome> {
-      await requireCollections(deps, { tenantId, collections }, { wanted: query.collection });
-      pace.begins(tenantId);
       const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
-      return runQuery({ tenantId, keyId, collections, ...about }, query);
+      return query({ tenantId, keyId, collections, ...about }, input);
+    },
+    /** See `refreshCollection`. @throws AppError `not_found`, `insufficient_scope`. */
+    async refreshCollection(caller: Pick<Caller, "tenantId" | "collections">, name: string): Promise<number> {
+      await requireCollections(deps, caller, { wanted: name });
+      return refreshCollection(deps, caller.tenantId, name);
     },
     /** Refreshes documents whose time has come. Run it on a schedule. */
     sweepRefreshes: () => sweepRefreshes({ ...deps, work }),

@@ -4,8 +4,11 @@ import type { Candidates } from "./candidates.ts";
 import { fuseRanks } from "./fuse-ranks.ts";
 
 const HALF_SURE = 6; // the word score (BM25) at which a chunk is relevant by one half: a rare word, or a few common ones
-/** Words of a query from which on vectors count as much as words, if their model knows words alone. */
+/** Number of query words from which vectors count as much as words, if their model knows words alone. */
 const ENOUGH_WORDS = 5;
+/** Share of the words, in one passage, from on which vectors only say in which order hits follow that no word has found. */
+const MOST_HELD = 0.5;
+const WEIGHT_IF_HELD = 0.01;
 /** Letters of scripts that put no spaces between words; two of them are about a word. */
 const unspaced =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
@@ -13,7 +16,7 @@ const unspaced =
 /** A chunk with its place in the results: `score` falls from one to the next. */
 export type Hit = ChunkHit & { score: number };
 
-/** By what candidates are ranked beside their own scores. */
+/** Further facts by which candidates are ranked. */
 export type RankedBy = {
   /** The words that were searched for. */
   text: string;
@@ -22,12 +25,14 @@ export type RankedBy = {
 };
 
 /** Makes one list of the candidates, best first, each with its score. */
-export function rankHits({ byText, byVector }: Candidates, { text, isSemantic }: RankedBy): Hit[] {
+export function rankHits({ byText, byVector, held = 0 }: Candidates, { text, isSemantic }: RankedBy): Hit[] {
   if (!byText) return rankByVectors(byVector ?? []);
   const relevance = relevanceOf(byText);
   if (!byVector) return byText.map(({ share, ...hit }) => ({ ...hit, score: relevance * share }));
   const best = Math.max(relevance, ...byVector.flat().map(cosineOf));
-  const weights = byVector.map(([first]) => (first && isSemantic(first.model) === false ? weightBeside(text) : 1));
+  const weights = byVector.map(([first]) =>
+    first && isSemantic(first.model) === false ? weightBeside(text, held) : 1,
+  );
   return fuse([byText, ...byVector], best, [1, ...weights]);
 }
 
@@ -50,9 +55,11 @@ export function mixSearches(ranked: readonly Hit[], { byText = [], byVector = []
 
 /**
  * The weight of vectors that know words alone, beside the search for words: what the two find follows from the same words. The
- * fewer there are, the less vectors add to an exact search for them, and the more spellings that are alike by chance.
+ * fewer there are, the less vectors add to an exact search for them, and the more spellings that are alike by chance. Where a
+ * passage has most of the words, the order is that of words.
  */
-function weightBeside(text: string): number {
+function weightBeside(text: string, held: number): number {
+  if (held >= MOST_HELD) return WEIGHT_IF_HELD;
   const words = text.split(" ").length + (text.match(unspaced)?.length ?? 0) / 2;
   return Math.min(1, words / ENOUGH_WORDS);
 }

@@ -6,8 +6,8 @@ import type { DocumentHeader } from "../store/document-header.ts";
 import type { CurrentHits } from "./current-hits.ts";
 import type { RagDeps } from "./deps.ts";
 import { pathTo } from "./embed-chunks.ts";
+import type { QueryInput, RerankReport } from "./query-schemas.ts";
 import type { Hit } from "./rank-hits.ts";
-import type { QueryInput, RerankReport } from "./schemas.ts";
 
 /** Hits that a model reorders, the first ones, and the characters that it reads of each: its title and headings, then its text. */
 export const RERANKED = 30;

@@ -12,7 +12,7 @@ import type { Store } from "../store/store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { mayUse } from "./collections.ts";
 import { requireCollections } from "./known-collections.ts";
-import { queryBodySchema, queryModes } from "./schemas.ts";
+import { queryBodySchema, queryModes } from "./query-schemas.ts";
 
 const { collection, documentIds, filter, topK } = queryBodySchema.shape;
 /** Which documents a tool searches: what a query has beside its text. */

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
+import type { RunCallback } from "./callback-store.ts";
 import { defineCollection } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
@@ -19,7 +20,7 @@ export type WorkflowRunEnd = {
   finishedAt: Date;
 };
 
-/** What a run waits for. */
+/** The thing that a run waits for. */
 export type Awaiting = {
   approvalId: string;
   stepId: string;
@@ -36,10 +37,12 @@ export type WorkflowRunRecord = CountedRun & {
   name: string;
   /** The definition as JSON. */
   definition: string;
-  /** Who started it: its model calls are theirs. */
+  /** Who started the run. Its model calls are billed to them. */
   caller: StoredCaller;
   /** JSON; absent when none was given. */
   input?: string;
+  /** Where its approvals are reported. */
+  callback?: RunCallback;
   /** True while the run is open and awaits no decision: sweeps look after those alone, however many wait. */
   isWatched?: true;
   /** The decision that the run awaits, or awaited when it ended. */
@@ -87,7 +90,10 @@ export function makeWorkflowRunStore(db: Db) {
       const matches = ofKey(keyId, ({ caller }: WorkflowRunRecord) => caller.keyId);
       return findPage(runs, { tenantId, page, filter: { workflowId }, fields, matches });
     },
-    /** Notes that an open run is run now. What it awaits stays: a worker that has lost it may begin it late. Null when it has ended. */
+    /**
+     * Records that an open run is running. What it awaits stays, since a worker that has lost the run may call this late.
+     * Returns null if the run has ended.
+     */
     begin: (tenantId: string, runId: string) => begin(tenantId, runId, { $set: { isWatched: true } }),
     /** Notes what an open run awaits. */
     await: (tenantId: string, runId: string, awaiting: Awaiting) =>
@@ -97,7 +103,7 @@ export function makeWorkflowRunStore(db: Db) {
       update(tenantId, runId, { $unset: { awaiting: "" } }, { "awaiting.path": path }),
     /** Notes that an open run waits for something: no sweep need look after it. */
     rest: (tenantId: string, runId: string) => update(tenantId, runId, { $unset: { isWatched: "" } }),
-    /** Ends a run that is open; false when it has ended before. `stepBytes`: of its results, where they are known. */
+    /** Ends an open run. Returns false if it has ended already. `stepBytes`: bytes of its results, if they are known. */
     async finish(tenantId: string, runId: string, end: WorkflowRunEnd, stepBytes?: number): Promise<boolean> {
       const $set = { end, updatedAt: end.finishedAt };
       const isEnded = await update(tenantId, runId, { $set, $unset: { isOpen: "", isWatched: "" } });

@@ -2,7 +2,7 @@ import { defined } from "../lib/defined.ts";
 import { AppError } from "../lib/errors.ts";
 import { hasExpired } from "../rag/known-collections.ts";
 import type { AttributeFilter } from "../rag/metadata-filter.ts";
-import type { QueryResult } from "../rag/schemas.ts";
+import type { QueryInput, QueryResult } from "../rag/query-schemas.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
 import { touch } from "./touch.ts";
@@ -17,6 +17,8 @@ export type StoreSearch = {
   filters?: AttributeFilter | undefined;
   limit: number;
   scoreThreshold?: number | undefined;
+  /** Whether a model writes further searches, and which one. */
+  rewrite?: QueryInput["rewrite"];
 };
 
 /** A passage that a search found. Documents that were not uploaded through `/v1/files` use their document id as `file_id`. */
@@ -27,8 +29,13 @@ export type FoundPassage = {
   chunkId: string;
   score: number;
   text: string;
+  page?: number;
+  heading?: string;
   attributes: Record<string, string | number | boolean>;
 };
+
+/** What a search has found, and the queries that were searched for, with those that a model wrote. */
+export type FoundPassages = { passages: FoundPassage[]; searched: string[] };
 
 /** Searches of stores. */
 export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag">) {
@@ -42,10 +49,15 @@ export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag"
     requireOpen: async (caller: Searcher, names: readonly string[]): Promise<void> =>
       void (await Promise.all(names.map((name) => open(caller, name)))),
     /** Searches stores by some queries, best first. Throws as `requireOpen`. */
-    async search(caller: Searcher, search: StoreSearch, signal: AbortSignal): Promise<FoundPassage[]> {
+    async search(caller: Searcher, search: StoreSearch, signal: AbortSignal): Promise<FoundPassages> {
       await Promise.all(search.names.map(async (name) => touch({ store }, await open(caller, name))));
-      const { filters: attributes, limit: topK } = search;
-      const asked = { topK, mode: "hybrid" as const, collection: [...search.names], ...defined({ attributes }) };
+      const { filters: attributes, limit: topK, rewrite } = search;
+      const asked = {
+        topK,
+        mode: "hybrid" as const,
+        collection: [...search.names],
+        ...defined({ attributes, rewrite }),
+      };
       const outcomes = await Promise.all(search.queries.map((query) => rag.query(caller, { ...asked, query }, signal)));
       const best = new Map<string, QueryResult>();
       for (const found of outcomes.flatMap(({ results }) => results)) {
@@ -53,7 +65,12 @@ export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag"
       }
       const { scoreThreshold = 0 } = search;
       const results = [...best.values()].filter(({ score }) => score >= scoreThreshold);
-      return describe(store, caller.tenantId, results.sort((a, b) => b.score - a.score).slice(0, search.limit));
+      const first = results.sort((a, b) => b.score - a.score).slice(0, search.limit);
+      const written = outcomes.flatMap((outcome) => outcome.rewrite?.queries ?? []);
+      return {
+        passages: await describe(store, caller.tenantId, first),
+        searched: [...new Set([...search.queries, ...written])],
+      };
     },
   };
 }
@@ -64,10 +81,11 @@ async function describe(
   results: readonly QueryResult[],
 ): Promise<FoundPassage[]> {
   const documents = await store.documents.describe(tenantId, [...new Set(results.map(({ documentId }) => documentId))]);
-  return results.flatMap(({ documentId, chunkId, score, content: text }) => {
+  return results.flatMap(({ documentId, chunkId, score, content: text, page, heading }) => {
     const document = documents.get(documentId);
     if (!document) return []; // it has just been deleted
     const { fileId = documentId, source, title, metadata: attributes } = document;
-    return [{ fileId, filename: source.name ?? title, documentId, chunkId, score, text, attributes }];
+    const place = defined({ page, heading });
+    return [{ fileId, filename: source.name ?? title, documentId, chunkId, score, text, ...place, attributes }];
   });
 }

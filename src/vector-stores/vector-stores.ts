@@ -1,3 +1,5 @@
+import { mayUse } from "../rag/collections.ts";
+import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { CollectionChange, CollectionRecord } from "../store/collection-store.ts";
 import { emptyTotals } from "../store/document-totals.ts";
 import type { PageQuery } from "../store/page.ts";
@@ -35,15 +37,21 @@ export function makeVectorStores(deps: VectorStoreDeps) {
     get: async (caller: Caller, name: string) => toView(await collections.find(caller, name)),
     update: async (caller: Caller, name: string, change: CollectionChange) =>
       toView(await collections.change(caller, name, change)),
-    /** The newest first. */
-    async list({ tenantId, collections: names }: Caller, page: PageQuery & { isAscending?: boolean }) {
-      const { cursor, limit, isAscending } = page;
-      const after = cursor && (await store.collections.placeOf(tenantId, cursor));
-      const place = isAscending ? { newerThan: after ?? "vs_" } : { cursor: after };
-      const { data, nextCursor } = await store.collections.list(tenantId, { limit, ...place, names });
-      const totals = await collections.totals(tenantId, { collections: data.map(({ name }) => name) });
-      const shown = data.map((record) => toVectorStore(record, totals[record.name] ?? emptyTotals()));
-      return { data: isAscending ? shown.reverse() : shown, nextCursor };
+    /** `default` before all, then the newest first. */
+    async list(caller: Caller, { cursor, limit, isAscending }: PageQuery & { isAscending?: boolean }) {
+      const { tenantId, collections: names } = caller;
+      const isFirst = cursor === undefined && mayUse(caller, {});
+      const standard = isFirst ? [await collections.find(caller, DEFAULT_COLLECTION)] : [];
+      const after = cursor && cursor !== DEFAULT_COLLECTION && (await store.collections.placeOf(tenantId, cursor));
+      const place = isAscending ? { newerThan: after || "vs_" } : { cursor: after || undefined };
+      const room = limit - standard.length;
+      const found = await store.collections.list(tenantId, { limit: Math.max(1, room), ...place, names });
+      const others = room > 0 ? found.data : [];
+      const stored = [...standard, ...(isAscending ? others.toReversed() : others)];
+      const totals = await collections.totals(tenantId, { collections: stored.map(({ name }) => name) });
+      const data = stored.map((record) => toVectorStore(record, totals[record.name] ?? emptyTotals()));
+      const isEnd = room > 0 ? found.nextCursor === null : found.data.length === 0;
+      return { data, nextCursor: isEnd ? null : (stored.at(-1)?.name ?? null) };
     },
     /** Deletes a store with its documents; the files stay. @throws AppError `not_found`, `wrong_state`. */
     async remove(caller: Caller, name: string): Promise<void> {

@@ -9,6 +9,7 @@ import type { Logger } from "../observe/logger.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Store } from "../store/store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
@@ -36,7 +37,7 @@ type AgentsOfSteps = {
 
 /** What workflows work with. */
 export type WorkflowsDeps = {
-  store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "definitionVersions" | "waits">;
+  store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "callbacks" | "definitionVersions" | "waits">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "held" | "expectChildren">;
   waits: Pick<Waits, "wake" | "begin">;
   agents: AgentsOfSteps;
@@ -51,6 +52,7 @@ export type WorkflowsDeps = {
   /** Whether an address may be called at all. */
   egress: Pick<Egress, "check">;
   quotas: Pick<Quotas, "check">;
+  guards: Pick<GuardPolicies, "take">;
   toolNames: ToolNames;
   evaluator: Omit<Evaluator, "close">;
   logger: Logger;

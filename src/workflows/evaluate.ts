@@ -99,8 +99,8 @@ function fillField(
   return mapTexts(value, at, (text, here) => {
     place.at = `${work.field}.${here}`;
     return inField(place.at, () => {
-      if (kind === "condition" || kind === "rule") return parsed[kind](text).evaluate(scope, room);
-      if (kind === "expression") return parsed.condition(text).evaluate(scope, room);
+      if (kind === "condition" || kind === "expression") return parsed.condition(text).evaluate(scope, room);
+      if (kind === "rule" || kind === "rule-value") return parsed.rule(text).evaluate(scope, room);
       if (!text.includes("{{")) return text;
       const template = parsed.template(text);
       if (kind === "url") return template.fillUrl(scope, room);

@@ -1,12 +1,11 @@
 import { mayHaveEnded, openRunState, sumSpent } from "../definitions/runs.ts";
 import { defined, toView } from "../lib/defined.ts";
-import type { ApprovalRecord } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobState } from "../store/job-state.ts";
 import type { Awaiting, WorkflowRunRecord, WorkflowRunSummaryRecord } from "../store/workflow-run-store.ts";
 import type { OpenStepRecord, WorkflowStepRecord } from "../store/workflow-step-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import type { ApprovalView, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
+import type { WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 
 /** The page on which people decide. */
 const APPROVALS_PAGE = "/approvals";
@@ -115,11 +114,4 @@ function toOpenSteps(run: WorkflowRunRecord, { steps, open, job }: Read): StepVi
     const isForPerson = step.type === "human_approval" && step.status === "waiting";
     return [toView({ ...about, ...more, status: isForPerson ? "awaiting_approval" : step.status })];
   });
-}
-
-export function toApprovalView(approval: ApprovalRecord): ApprovalView {
-  const { _id: approvalId, tenantId: _, keyId: _key, path: _path, unsettledSince, ...fields } = approval;
-  const { status, decidedBy: decided_by } = fields;
-  const decision = status === "approved" || status === "rejected" ? status : undefined;
-  return toView({ approvalId, ...fields, decision, decided_by });
 }

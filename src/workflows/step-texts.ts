@@ -8,7 +8,7 @@ import { ExpressionProblem } from "./expressions.ts";
 export type StepField = {
   at: string;
   value: unknown;
-  kind: "text" | "url" | "value" | "expression" | "condition" | "rule";
+  kind: "text" | "url" | "value" | "expression" | "condition" | "rule" | "rule-value";
 };
 /** A text of a step, by the place that it has in it, as `body.items[0].name`. */
 export type StepText = { at: string; text: string; parsedAs: "template" | "condition" | "rule" };
@@ -17,10 +17,15 @@ export type StepText = { at: string; text: string; parsedAs: "template" | "condi
 const MAX_BODY_DEPTH = 32;
 const MAX_BODY_TEXTS = 1_000;
 
+function parserOf(kind: StepField["kind"]): StepText["parsedAs"] {
+  if (kind === "condition" || kind === "expression") return "condition";
+  return kind === "rule" || kind === "rule-value" ? "rule" : "template";
+}
+
 /** The texts of a field that are expressions or hold some. @throws ExpressionProblem for a value that is too deep or too large. */
 export function textsOf({ at, value, kind }: StepField): StepText[] {
   const texts: StepText[] = [];
-  const parsedAs = kind === "expression" ? "condition" : kind === "condition" || kind === "rule" ? kind : "template";
+  const parsedAs = parserOf(kind);
   mapTexts(value, at, (text, here) => texts.push({ at: here, text, parsedAs }));
   if (texts.length > MAX_BODY_TEXTS) throw new ExpressionProblem(`It holds more than ${MAX_BODY_TEXTS} texts.`, 0);
   return texts.filter(({ text }) => parsedAs !== "template" || text.includes("{{"));

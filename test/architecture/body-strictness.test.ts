@@ -13,11 +13,21 @@ const grants = new Set([
   "post /ai/widget/key",
   "delete /ai/widget/key",
   "put /budget",
+  "put /guards",
+  "post /guards/check",
   "put /rag/settings",
   "put /settings",
   "post /rag/tools",
   "put /rag/tools/:id",
   "post /keys",
+  "post /schedules",
+  "put /schedules/:id",
+  "post /events/:name",
+  "post /triggers",
+  "put /triggers/:id",
+  "post /event-sources",
+  "post /webhooks",
+  "put /webhooks/:id",
 ]);
 
 /** The fields of other bodies that grant or limit: objects in them are strict at any depth. */
@@ -41,7 +51,8 @@ const vendors =
 const limits: Record<string, string[]> = {
   "post /v1/files": ["expires_after"],
   "post /v1/batches": ["output_expires_after"],
-  "post /rag/query": ["collection", "documentIds", "filter", "minScore"],
+  "post /rag/query": ["collection", "documentIds", "filter", "minCoverage", "minScore"],
+  "post /rag/answer": ["collection", "documentIds", "filter", "minCoverage"],
   "post /rag/ingest": ["collection", "expiresAt"],
   "patch /rag/documents/:id": ["expiresAt"],
   "post /agents": ["maxTokens"],

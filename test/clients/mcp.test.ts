@@ -4,7 +4,7 @@ import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import { expect } from "chai";
 import { patternIds } from "../../src/composite/patterns.ts";
 import { toJsonSchema } from "../../src/lib/json-schema.ts";
-import { queryBodySchema } from "../../src/rag/schemas.ts";
+import { queryBodySchema } from "../../src/rag/query-schemas.ts";
 import { makeClient, valueAt } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";

@@ -227,7 +227,7 @@ describe("a lenient server", () => {
     }
   });
 
-  it("that is refused for what it was asked is asked once, and once more after a limit", async () => {
+  it("that rejects a request is asked once, and once more after a rate limit", async () => {
     const withTries = await startPlatform({
       workers: false,
       env: {

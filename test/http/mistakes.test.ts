@@ -322,7 +322,7 @@ describe("typical mistakes", () => {
     expect(debugged.at("_ignored")).to.deep.equal(["topk"]);
   });
 
-  it("are none where an optional field is null, and a name of the caller's own is kept", async () => {
+  it("are not reported for a null in an optional field, and a name that the caller chose is kept", async () => {
     const nulls = { description: null, tools: null, maxIterations: null, temperature: null };
     const made = await send("POST /agents", { body: { ...agent, ...nulls } });
     expect([made.status, made.at("maxIterations"), made.at("tools")]).to.deep.equal([201, 10, []]);

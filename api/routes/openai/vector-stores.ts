@@ -75,7 +75,7 @@ export const vectorStoreRoutes = [
     },
   }),
   routes.get("/v1/vector_stores", {
-    summary: "Vector stores: the collections that are not `default`, newest first",
+    summary: "Vector stores: the collection `default`, then the others, newest first",
     query: orderedQuery,
     responses: { 200: { description: "A page of vector stores", body: endsListOf(storeSchema) } },
     result: async ({ query, caller, platform }) =>
@@ -111,7 +111,9 @@ export const vectorStoreRoutes = [
   }),
   routes.post("/v1/vector_stores/:id/search", {
     summary: "Find passages in a vector store, by meaning and words",
-    description: "`rewrite_query` and a `ranker` are accepted and not used.",
+    description:
+      "`rewrite_query` has the platform's default chat model write further searches, which `search_query` names. A `ranker` is " +
+      "accepted and not used.",
     params: storeParams,
     body: named("VectorStoreSearch", searchSchema),
     responses: {
@@ -130,7 +132,6 @@ export const vectorStoreRoutes = [
     example: { query: "When is the pump bled?" },
     async result({ params: { id }, body, caller, platform, signal, ignore }) {
       const { query, filters, max_num_results: limit, ranking_options: ranking = {}, rewrite_query } = body;
-      if (rewrite_query) ignore("rewrite_query");
       if (ranking.ranker !== undefined && ranking.ranker !== "auto") ignore("ranking_options.ranker");
       const queries = [query].flat();
       const search = {
@@ -139,14 +140,15 @@ export const vectorStoreRoutes = [
         filters: filters ?? undefined,
         limit,
         scoreThreshold: ranking.score_threshold,
+        rewrite: rewrite_query ? (true as const) : undefined,
       };
-      const found = await platform.vectorStores.search(caller, search, signal);
-      const data = found.map(({ fileId, filename, score, attributes, text }) => {
+      const { passages, searched } = await platform.vectorStores.search(caller, search, signal);
+      const data = passages.map(({ fileId, filename, score, attributes, text }) => {
         return { file_id: fileId, filename, score, attributes, content: [{ type: "text", text }] };
       });
       return {
         object: "vector_store.search_results.page",
-        search_query: queries,
+        search_query: searched,
         data,
         has_more: false,
         next_page: null,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defined } from "../../lib/defined.ts";
 import { idSchema } from "../../lib/ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
-import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
+import { expandSchema, rerankSchema, rewriteSchema } from "../../rag/query-schemas.ts";
 import { originOf } from "../run-state.ts";
 import { toolKind } from "./tool.ts";
 
@@ -17,12 +17,13 @@ export const ragQuery = toolKind({
       documentIds: z.array(idSchema("document")).min(1).max(1_000).optional().describe("All that it may find"),
       collection: collectionChoiceSchema.optional(),
       expand: expandSchema.optional(),
+      rewrite: rewriteSchema.optional(),
       rerank: rerankSchema.optional(),
     })
     .default({}),
   check: ({ collection: wanted }, { deps, tenantId, field }) =>
     deps.rag.requireCollections({ tenantId }, { wanted, param: `${field}.collection` }),
-  make: ({ topK: most = DEFAULT_TOP_K, documentIds, collection, expand, rerank }, setup) => {
+  make: ({ topK: most = DEFAULT_TOP_K, documentIds, collection, expand, rewrite, rerank }, setup) => {
     const { tool, about, callOf, deps, caller } = setup;
     return tool(
       async ({ query, topK = most }, config) => {
@@ -31,7 +32,7 @@ export const ragQuery = toolKind({
           query,
           mode: "hybrid" as const,
           topK: Math.min(topK, most),
-          ...defined({ documentIds, collection, expand, rerank }),
+          ...defined({ documentIds, collection, expand, rewrite, rerank }),
         };
         const { results } = await deps.rag.query({ ...caller, limit, origin: originOf(setup.run) }, request, signal);
         if (results.length === 0) return "No passage fits.";

@@ -18,6 +18,10 @@ export const fileSearchTool = z.object({
   max_num_results: resultCount.nullish(),
   filters: attributeFilterSchema.nullish(),
   ranking_options: rankingOptionsSchema.nullish(),
+  rewrite_query: z
+    .boolean()
+    .nullish()
+    .describe("Whether the model of the response writes further searches for each of its own"),
 });
 
 /** What a response may search. */
@@ -27,6 +31,8 @@ export type FileSearch = {
   /** How many passages one search finds at most. */
   limit: number;
   scoreThreshold: number | undefined;
+  /** Whether each search is rewritten. */
+  isRewritten: boolean;
   /** Where the tool stands in the request. */
   place: string;
 };
@@ -38,6 +44,7 @@ export function toFileSearch(tool: z.output<typeof fileSearchTool>, place: strin
     filters: filters ?? undefined,
     limit: limit ?? DEFAULT_RESULTS,
     scoreThreshold: ranking?.score_threshold,
+    isRewritten: tool.rewrite_query === true,
     place,
   };
 }

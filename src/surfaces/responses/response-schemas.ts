@@ -4,6 +4,12 @@ import { providerFinishReason, tokenCount } from "../../gateway/schemas.ts";
 const status = z.enum(["in_progress", "completed", "incomplete"]);
 const noMarks = z.array(z.never()).describe("Always empty");
 
+/** Where in its document a passage is. */
+const placeFields = {
+  page: z.int().optional(),
+  heading: z.string().optional().describe("The headings above, joined by ` > `"),
+};
+
 export const annotationSchema = z
   .object({
     type: z.literal("file_citation"),
@@ -12,6 +18,8 @@ export const annotationSchema = z
     index: tokenCount.describe("The place in the text that rests on it, in UTF-16 units"),
     document_id: z.string(),
     chunk_id: z.string().describe("The passage: a chunk of that document"),
+    ...placeFields,
+    quote: z.string().optional().describe("The words of the passage that are nearest to what rests on it"),
   })
   .describe("A passage that `file_search` has found");
 export type Annotation = z.input<typeof annotationSchema>;
@@ -33,6 +41,8 @@ export const searchResultSchema = z.object({
   attributes: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
   document_id: z.string(),
   chunk_id: z.string(),
+  ...placeFields,
+  quote: z.string().optional().describe("The words of the passage that are nearest to the query"),
 });
 
 export const outputItemSchema = z.discriminatedUnion("type", [
@@ -84,9 +94,20 @@ export const outputItemSchema = z.discriminatedUnion("type", [
       arguments: z.string(),
       output: z.string().nullable(),
       error: z.string().nullable(),
-      approval_request_id: z.null(),
+      approval_request_id: z.string().nullable(),
     })
     .describe("A tool call that an agent made itself, where `model` names one"),
+  z
+    .object({
+      type: z.literal("mcp_approval_request"),
+      id: z.string(),
+      server_label: z.string().describe("The agent"),
+      name: z.string(),
+      arguments: z.string(),
+    })
+    .describe(
+      "A tool call of an agent that a person has to approve: by an item `mcp_approval_response`, or by the approval of this id",
+    ),
 ]);
 export type OutputItem = z.input<typeof outputItemSchema>;
 

@@ -9,7 +9,7 @@ export type SearchResult = NonNullable<SearchItem["results"]>[number];
 /** What the search of a response reports: that it begins, and what it has found. */
 export type SearchDelta =
   | { type: "search-call"; id: string; queries: string[] }
-  | { type: "search-result"; id: string; results: SearchResult[]; hasFailed: boolean };
+  | { type: "search-result"; id: string; queries?: string[]; results: SearchResult[]; hasFailed: boolean };
 
 /** Takes the events; undefined when they are not needed: then none is made. */
 type Emit = ((event: ResponseEvent) => void) | undefined;
@@ -41,6 +41,7 @@ export function makeSearchItems(
       const search = open.find(({ id }) => id === delta.id);
       if (!search) return;
       open = open.filter((one) => one !== search);
+      if (delta.queries) search.item.queries = delta.queries;
       if (areResultsShown && !delta.hasFailed) search.item.results = delta.results;
       end(search, delta.hasFailed ? "failed" : "completed");
     },

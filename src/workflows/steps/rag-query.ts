@@ -4,7 +4,7 @@ import { defined } from "../../lib/defined.ts";
 import { invalidRequest } from "../../lib/errors.ts";
 import { idSchema } from "../../lib/ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
-import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
+import { expandSchema, rerankSchema, rewriteSchema } from "../../rag/query-schemas.ts";
 import { fromStoredCaller } from "../../tenancy/roles.ts";
 import { commonFields, originOf, stepKind, template, textField } from "./step.ts";
 
@@ -22,9 +22,10 @@ export const ragQuery = stepKind({
     documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
     collection: collectionChoiceSchema.optional(),
     expand: expandSchema.optional(),
+    rewrite: rewriteSchema.optional(),
     rerank: rerankSchema.optional(),
   }),
-  summary: "query, topK?, documentIds?, collection?, expand?, rerank?",
+  summary: "query, topK?, documentIds?, collection?, expand?, rewrite?, rerank?",
   fields: ({ query }) => textField("query", query),
   check: ({ collection: wanted }, { deps, tenantId, field }) =>
     deps.rag.requireCollections({ tenantId }, { wanted, param: `${field}.collection` }),
@@ -34,8 +35,13 @@ export const ragQuery = stepKind({
     if (query === "") throw invalid("The query is empty.");
     if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
     const { limit, spent } = makeUsageTracker();
-    const { topK = DEFAULT_TOP_K, documentIds, collection, expand, rerank } = step;
-    const request = { query, topK, mode: "hybrid" as const, ...defined({ documentIds, collection, expand, rerank }) };
+    const { topK = DEFAULT_TOP_K, documentIds, collection, expand, rewrite, rerank } = step;
+    const request = {
+      query,
+      topK,
+      mode: "hybrid" as const,
+      ...defined({ documentIds, collection, expand, rewrite, rerank }),
+    };
     const caller = { ...fromStoredCaller(run.tenantId, run.caller), limit, origin: originOf(run) };
     const { results: output } = await deps.rag.query(caller, request, signal);
     return { output, spent: spent() };

@@ -1,6 +1,7 @@
 import type { ChatRequest } from "../../../gateway/chat/request.ts";
 import { type AssistantPart, type Message, toAssistantMessage } from "../../../gateway/messages.ts";
 import type { ToolChoice, Usage } from "../../../gateway/providers/provider.ts";
+import { findSentence } from "../../../rag/answer/quotes.ts";
 import type { Citation } from "../citations.ts";
 import { fileSearchName } from "../file-search.ts";
 import type { SearchResult } from "../search-items.ts";
@@ -11,8 +12,11 @@ export const MAX_ROUNDS = 6;
 /** Most characters of passages that a model gets of one search. */
 const MAX_CHARACTERS = 60_000;
 
-/** A search that a model asked for, and what it found; `problem` says why it found nothing. */
-export type Search = { id: string; query: string; results: SearchResult[]; problem?: string };
+/**
+ * A search that a model asked for, and what it found; `searched` are the query and what was written for it, `problem` says why it
+ * found nothing.
+ */
+export type Search = { id: string; query: string; searched?: string[]; results: SearchResult[]; problem?: string };
 
 /** A turn of the model that ended with searches. It is kept, so that an attempt after a crash pays for none of it again. */
 export type Round = {
@@ -27,17 +31,23 @@ export type Round = {
 
 /** The passages that were found so far, by the numbers of their marks. */
 export function makePassages() {
-  const passages: Citation[] = [];
+  const passages: { citation: Citation; text: string }[] = [];
   const numbers = new Map<string, number>();
   return {
     isEmpty: () => passages.length === 0,
-    find: (mark: number): Citation | undefined => passages[mark - 1],
+    find: (mark: number): Citation | undefined => passages[mark - 1]?.citation,
+    /** A citation with the words of its passage that are nearest to the statement which rests on it. */
+    quote(citation: Citation, statement: string): Citation {
+      const passage = passages[(numbers.get(citation.chunk_id) ?? 0) - 1];
+      const quote = passage && findSentence(passage.text, statement)?.quote;
+      return { ...citation, ...(quote === undefined ? {} : { quote }) };
+    },
     /** The number of a passage, which keeps the first one that it gets. */
-    number({ file_id, filename, document_id, chunk_id }: SearchResult): number {
-      const known = numbers.get(chunk_id);
+    number({ text, score: _score, attributes: _attributes, ...citation }: SearchResult): number {
+      const known = numbers.get(citation.chunk_id);
       if (known !== undefined) return known;
-      const number = passages.push({ file_id, filename, document_id, chunk_id });
-      numbers.set(chunk_id, number);
+      const number = passages.push({ citation, text });
+      numbers.set(citation.chunk_id, number);
       return number;
     },
   };

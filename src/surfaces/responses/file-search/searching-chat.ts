@@ -8,6 +8,7 @@ import type { Usage } from "../../../gateway/providers/provider.ts";
 import { isRunModel } from "../../../gateway/run-model-names.ts";
 import { AppError } from "../../../lib/errors.ts";
 import { tryParseJson } from "../../../lib/try-parse-json.ts";
+import { findSentence } from "../../../rag/answer/quotes.ts";
 import { chooseCollections } from "../../../rag/collections.ts";
 import type { ChatCaller, PlannedAnswer } from "../../../run-models/deps.ts";
 import type { Chat } from "../../../run-models/run-models.ts";
@@ -30,6 +31,8 @@ import {
 /** Searches of one turn at most; for any further one the model gets the request to call again. */
 const MAX_SEARCHES = 4;
 const MAX_QUERY = 2_000;
+/** Characters before a mark in which its statement is. */
+const MAX_STATEMENT = 600;
 
 /** A chat, and what it may search. `rounds`: those of an earlier attempt, and where those of this one are kept. */
 export type SearchedChat = {
@@ -137,7 +140,7 @@ async function* converse({ chat, vectorStores }: Deps, given: Conversed): AsyncG
     const asked = calls.map(({ id, arguments: json }) => ({ id, query: readQuery(json) }));
     yield asked.map(toCall);
     const search = (one: { id: string; query: string }, place: number) =>
-      runSearch(vectorStores, { ...one, caller, fileSearch, isTooMany: place >= MAX_SEARCHES });
+      runSearch(vectorStores, { ...one, caller, fileSearch, model: request.model, isTooMany: place >= MAX_SEARCHES });
     const searches = await Promise.all(asked.map(search));
     const { usage, costUsd } = end;
     add({ said, turn: turnOf(end), searches, usage, costUsd });
@@ -152,10 +155,15 @@ async function* readTurn(
   { said, passages }: { said: ResponseDelta[]; passages: Passages },
 ): AsyncGenerator<ResponseDelta[], StreamEnd & { text: string }> {
   const citations = makeCitations(passages.find);
-  const toCited = (parts: ReturnType<typeof citations.end>): ResponseDelta[] =>
-    parts.map((part) => (part.type === "text" ? { type: "text-delta", text: part.text } : part));
   const calls = new Set<number>();
   let text = "";
+  let stated = "";
+  const toCited = (parts: ReturnType<typeof citations.end>): ResponseDelta[] =>
+    parts.map((part) => {
+      if (part.type === "citation") return { ...part, of: passages.quote(part.of, lastSentence(stated)) };
+      stated = `${stated}${part.text}`.slice(-MAX_STATEMENT);
+      return { type: "text-delta", text: part.text };
+    });
   for await (const batch of batches) {
     const shown: ResponseDelta[] = [];
     let end: StreamEnd | undefined;
@@ -177,6 +185,12 @@ async function* readTurn(
   throw cut();
 }
 
+const lastSentence = (text: string) =>
+  text
+    .trimEnd()
+    .split(/(?<=[.!?])\s+|\n/)
+    .at(-1) ?? "";
+
 /** The turn as it goes back to the model that said it. */
 function turnOf({ parts, text, toolCalls }: StreamEnd & { text: string }): AssistantPart[] {
   if (parts) return [...parts];
@@ -187,8 +201,9 @@ function turnOf({ parts, text, toolCalls }: StreamEnd & { text: string }): Assis
 const toCall = ({ id, query }: Pick<Search, "id" | "query">): SearchDelta => {
   return { type: "search-call", id, queries: [query] };
 };
-const toResult = ({ id, results, problem }: Search): SearchDelta => {
-  return { type: "search-result", id, results, hasFailed: problem !== undefined };
+const toResult = ({ id, searched, results, problem }: Search): SearchDelta => {
+  const queries = searched === undefined ? {} : { queries: searched };
+  return { type: "search-result", id, ...queries, results, hasFailed: problem !== undefined };
 };
 
 /** What a model asks for; some write it as it is, without the field. */
@@ -198,7 +213,10 @@ function readQuery(json: string): string {
   return (typeof query === "string" ? query : "").trim().slice(0, MAX_QUERY);
 }
 
-type Asked = { id: string; query: string; isTooMany: boolean } & Pick<Conversed, "caller" | "fileSearch">;
+type Asked = { id: string; query: string; model: string; isTooMany: boolean } & Pick<
+  Conversed,
+  "caller" | "fileSearch"
+>;
 
 /** Makes a search. A store that has gone meanwhile is a failed search; what may pass ends the response. */
 async function runSearch(vectorStores: Deps["vectorStores"], asked: Asked): Promise<Search> {
@@ -207,9 +225,11 @@ async function runSearch(vectorStores: Deps["vectorStores"], asked: Asked): Prom
   if (isTooMany) return failed(`only ${MAX_SEARCHES} are made at once. Ask again.`);
   if (query === "") return failed("it has no query.");
   try {
-    const { names, filters, limit, scoreThreshold } = fileSearch;
-    const search = { names, queries: [query], filters, limit, scoreThreshold };
-    return { id, query, results: (await vectorStores.search(caller, search, caller.signal)).map(toSearchResult) };
+    const { names, filters, limit, scoreThreshold, isRewritten } = fileSearch;
+    const rewrite = isRewritten ? { model: asked.model } : undefined;
+    const search = { names, queries: [query], filters, limit, scoreThreshold, rewrite };
+    const { passages, searched } = await vectorStores.search(caller, search, caller.signal);
+    return { id, query, searched, results: passages.map((passage) => toSearchResult(passage, query)) };
   } catch (error) {
     const isGone = error instanceof AppError && (error.code === "not_found" || error.code === "wrong_state");
     if (!isGone) throw error;
@@ -217,16 +237,10 @@ async function runSearch(vectorStores: Deps["vectorStores"], asked: Asked): Prom
   }
 }
 
-function toSearchResult({
-  fileId,
-  filename,
-  score,
-  text,
-  attributes,
-  documentId,
-  chunkId,
-}: FoundPassage): SearchResult {
-  return { file_id: fileId, filename, score, text, attributes, document_id: documentId, chunk_id: chunkId };
+function toSearchResult({ fileId, documentId, chunkId, ...found }: FoundPassage, query: string): SearchResult {
+  const quote = findSentence(found.text, query)?.quote;
+  const cited = { file_id: fileId, document_id: documentId, chunk_id: chunkId };
+  return { ...found, ...cited, ...(quote === undefined ? {} : { quote }) };
 }
 
 /** A whole turn as the events that a stream would have had. */

@@ -8,6 +8,7 @@ import type { Round } from "./rounds.ts";
 const id = z.string();
 const text = z.string();
 const item = z.record(z.string(), z.unknown());
+const texts = z.array(text);
 const results = z.array(searchResultSchema);
 
 const delta: z.ZodType<ResponseDelta> = z.discriminatedUnion("type", [
@@ -24,7 +25,7 @@ const delta: z.ZodType<ResponseDelta> = z.discriminatedUnion("type", [
   z.object({ type: z.literal("step-call"), id, server: z.string(), name: z.string(), arguments: z.string() }),
   z.object({ type: z.literal("step-result"), id, output: z.string(), isError: z.boolean() }),
   z.object({ type: z.literal("search-call"), id, queries: z.array(z.string()) }),
-  z.object({ type: z.literal("search-result"), id, results, hasFailed: z.boolean() }),
+  z.object({ type: z.literal("search-result"), id, queries: texts.exactOptional(), results, hasFailed: z.boolean() }),
   z.object({ type: z.literal("citation"), of: annotationSchema.omit({ type: true, index: true }) }),
 ]);
 
@@ -48,7 +49,9 @@ const rounds: z.ZodType<Round[]> = z.array(
   z.object({
     said: z.array(delta),
     turn: z.array(part),
-    searches: z.array(z.object({ id, query: z.string(), results, problem: z.string().exactOptional() })),
+    searches: z.array(
+      z.object({ id, query: text, searched: texts.exactOptional(), results, problem: text.exactOptional() }),
+    ),
     usage,
     costUsd: z.number(),
   }),

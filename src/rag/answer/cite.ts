@@ -1,0 +1,60 @@
+import type { QueryResult } from "../query-schemas.ts";
+import type { Mark } from "./marks.ts";
+import { findQuote, findSentence } from "./quotes.ts";
+import type { AnswerCitation } from "./schemas.ts";
+
+const MAX_CITATIONS = 30;
+/** Share of a statement's words that a sentence must have to stand as its quote, and of a sentence that has no mark. */
+const RELATED = 0.25;
+const ALIKE = 0.6;
+/** Sentences of an answer without marks whose sources are looked for. */
+const MAX_SENTENCES = 12;
+
+/** A passage that a model gets, and where its document was read. */
+export type AnswerPassage = QueryResult & { url?: string };
+
+/** Makes what cites the passages of one answer; `searched` are the question and what else was searched for. */
+export function makeCiting(passages: readonly AnswerPassage[], searched: readonly string[]) {
+  const citations: AnswerCitation[] = [];
+  /** The number of a citation, which is made unless there is the same one. */
+  const add = (passage: AnswerPassage, quote: string): number | undefined => {
+    const { chunkId, documentId, title, page, heading, url } = passage;
+    const known = citations.findIndex((one) => one.chunkId === chunkId && one.quote === quote);
+    if (known >= 0) return known + 1;
+    if (citations.length >= MAX_CITATIONS) return undefined;
+    const place = { ...(page === undefined ? {} : { page }), ...(heading === undefined ? {} : { heading }) };
+    return citations.push({ documentId, chunkId, title, ...place, quote, ...(url === undefined ? {} : { url }) });
+  };
+  /** Words of a passage that bear a statement out: those that the model quotes, else its sentence that is most alike. */
+  const findSupport = ({ content }: AnswerPassage, statement: string, quoted: string | undefined) => {
+    const quote = quoted === undefined ? undefined : findQuote(content, quoted);
+    if (quote !== undefined) return quote;
+    // An answer in another language shares no words with its passage, but what was searched for does.
+    for (const text of quoted === undefined ? [statement, ...searched] : [statement]) {
+      const found = findSentence(content, text);
+      if (found && found.share >= RELATED) return found.quote;
+    }
+    return undefined;
+  };
+  return {
+    citations: (): AnswerCitation[] => citations,
+    /** What stands in an answer for a mark: `[1]` for each passage that was given and bears the statement out. */
+    cite(mark: Mark, statement: string): string {
+      const numbers = mark.map(({ number, quoted }) => {
+        const passage = passages[number - 1];
+        const quote = passage && findSupport(passage, statement, quoted);
+        return passage && quote !== undefined ? add(passage, quote) : undefined;
+      });
+      return [...new Set(numbers)].map((number) => (number === undefined ? "" : `[${number}]`)).join("");
+    },
+    /** Finds the passages that an answer without marks rests on. */
+    citeUnmarked(answer: string): void {
+      for (const sentence of answer.split(/(?<=[.!?])\s+|\n+/).slice(0, MAX_SENTENCES)) {
+        const found = passages.map((passage) => ({ passage, at: findSentence(passage.content, sentence) }));
+        const [best] = found.toSorted((a, b) => (b.at?.share ?? 0) - (a.at?.share ?? 0));
+        if (best?.at && best.at.share >= ALIKE) add(best.passage, best.at.quote);
+      }
+    },
+  };
+}
+type Citing = ReturnType<typeof makeCiting>;

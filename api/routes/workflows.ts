@@ -173,6 +173,34 @@ export const workflowRoutes = [
     responses: { 200: { description: "The run", body: workflowRunViewSchema } },
     result: ({ params: { id, runId }, caller, platform }) => platform.workflows.runOf(caller, id, runId),
   }),
+  routes.post("/workflows/:id/runs/:runId/retry", {
+    summary: "Start a run again from the step that failed",
+    description:
+      "For a run that has failed, or was cancelled. A new run of the same version and input keeps the results that this one has, " +
+      "those of a `for_each`'s items too, and goes on from there; its `retryOf` names this one. 409 for a run in another state.",
+    params: runParams,
+    isAsync: true,
+    responses: {
+      200: { description: "How the run ended", body: workflowResultSchema },
+      202: { description: "The run has started", body: acceptedSchema },
+    },
+    errors: [
+      ...modelCallErrors,
+      "answer_incomplete",
+      "webhook_failed",
+      "source_refused",
+      "source_unreachable",
+      "wrong_state",
+    ],
+    handler(input) {
+      const { params: path, caller, platform } = input;
+      const place = { workflowId: path.id, runId: path.runId };
+      return serveJob(
+        { ...input, body: {} },
+        { accept: (job) => platform.workflows.retry(caller, place, job), defaultWaitMs: 0 },
+      );
+    },
+  }),
   routes.post("/workflows/:id/runs/:runId/cancel", {
     summary: "Stop a run",
     description: "A waiting run stops at once, a working one as soon as it can; 409 when it has ended.",

@@ -41,6 +41,8 @@ export type WorkflowRunRecord = CountedRun & {
   caller: StoredCaller;
   /** JSON; absent when none was given. */
   input?: string;
+  /** The run that it goes on from. */
+  retryOf?: string;
   /** Where its approvals are reported. */
   callback?: RunCallback;
   /** True while the run is open and awaits no decision: sweeps look after those alone, however many wait. */

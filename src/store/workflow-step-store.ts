@@ -87,7 +87,6 @@ export type WorkflowStepStore = ReturnType<typeof makeWorkflowStepStore>;
 export function makeWorkflowStepStore(db: Db) {
   const steps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
   const items = db.collection<WorkflowItemRecord>(workflowItemCollection.name);
-  const open = db.collection<OpenStepRecord>(openStepCollection.name);
   const keep = async <T extends WorkflowStepRecord>(results: Collection<T>, step: T): Promise<T | null> => {
     const kept = withBytes(step);
     return (await insertIfAbsent(results, kept as never)) ? kept : null; // the driver cannot follow a generic record
@@ -116,6 +115,38 @@ export function makeWorkflowStepStore(db: Db) {
     /** Items of a list that have ended, with their outputs, from the index `from` on, in order. */
     items: (tenantId: string, runId: string, { scope, from }: { scope: string; from: number }) =>
       items.find(ofTenant(tenantId, { runId, scope, seq: { $gte: from } })).sort({ seq: 1 }),
+    ...makeOpenSteps(db),
+    /** Copies results of a run to another one. Safe to repeat. */
+    async copyResults(
+      { tenantId, _id: runId }: TenantOwned,
+      to: string,
+      isWanted: (step: WorkflowStepRecord) => boolean,
+    ): Promise<void> {
+      const copyOf = <T extends WorkflowStepRecord>(step: T): T => ({ ...step, _id: `${to}:${step.path}`, runId: to });
+      for await (const step of steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }))
+        if (isWanted(step)) await insertIfAbsent(steps, copyOf(step));
+      for await (const item of items.find(ofTenant(tenantId, { runId })).sort({ scope: 1, seq: 1 }))
+        if (isWanted(item)) await insertIfAbsent(items, copyOf(item));
+    },
+    /** Removes the results of a run that was not accepted. */
+    async removeResults(tenantId: string, runId: string): Promise<void> {
+      await steps.deleteMany(ofTenant(tenantId, { runId }));
+      await items.deleteMany(ofTenant(tenantId, { runId }));
+    },
+    /** The bytes of a run's results within lists over items. */
+    async itemBytes(tenantId: string, runId: string): Promise<number> {
+      let sum = 0;
+      const found = items.find(ofTenant(tenantId, { runId })).project<{ bytes?: number }>({ bytes: 1 });
+      for await (const { bytes = 0 } of found) sum += bytes;
+      return sum;
+    },
+  };
+}
+
+/** What is noted of steps that have begun. */
+function makeOpenSteps(db: Db) {
+  const open = db.collection<OpenStepRecord>(openStepCollection.name);
+  return {
     /** Notes how a step stands that is to go on later, in the place of what was noted of it. */
     async noteOpen(step: OpenStepRecord): Promise<void> {
       const { _id, ...fields } = step;
@@ -145,13 +176,6 @@ export function makeWorkflowStepStore(db: Db) {
       const within = { $or: [{ _id: id }, { _id: { $gt: `${id}/`, $lt: `${id}0` } }] }; // 0 comes after /
       const found = open.find(ofTenant(tenantId, { runId, ...within, child: { $exists: true } }));
       return (await found.project<{ child: StepChild }>({ child: 1 }).toArray()).map(({ child }) => child.jobId);
-    },
-    /** The bytes of a run's results within lists over items. */
-    async itemBytes(tenantId: string, runId: string): Promise<number> {
-      let sum = 0;
-      const found = items.find(ofTenant(tenantId, { runId })).project<{ bytes?: number }>({ bytes: 1 });
-      for await (const { bytes = 0 } of found) sum += bytes;
-      return sum;
     },
   };
 }

@@ -7,13 +7,12 @@ import { inSpan } from "../observe/tracing.ts";
 import { isStoreFailure, Overtaken } from "../store/store-errors.ts";
 import type { WorkflowStepRecord } from "../store/workflow-step-store.ts";
 import { type Attempt, noteOpen } from "./attempt.ts";
-import { makeStartChild } from "./children.ts";
+import { startChild } from "./children.ts";
 import type { Course, Walk } from "./course.ts";
 import { EvaluatorBusy } from "./evaluator.ts";
 import { makeNested } from "./nested.ts";
-import { Later, makeDeadline, timedOut, Waiting } from "./pauses.ts";
-import { StepFailed } from "./step-failed.ts";
-import type { StepResult } from "./steps/step.ts";
+import { Later, makeDeadline, StepFailed, timedOut, Waiting } from "./pauses.ts";
+import type { Nested, StartChild, StepResult } from "./steps/step.ts";
 import { kindOf, type PlannedStep } from "./steps.ts";
 
 /** Attempts of a step that names no number, the first one included. */
@@ -127,11 +126,15 @@ function runStep(on: Walk, course: Course, attempt: Attempt): Promise<StepResult
     const asker = { tenantId, key: `${workflowId}:${version}:${planned.path}`, signal };
     return deps.evaluator.fill(asker, { field, fields: kind.fields(step), scope: frame.toScope(line.previous) });
   };
+  let nested: Nested | undefined; // few steps hold others
   const work = {
     ...{ deps, run, step, fill, signal, startedAt, attempt: attempts },
     place: { id, path, field },
-    child: makeStartChild(on, course, attempt),
-    nested: makeNested(on, course, attempt),
+    child: (start: StartChild) => startChild(on, course, attempt, start),
+    get nested() {
+      nested ??= makeNested(on, course, attempt);
+      return nested;
+    },
   };
   if (dry && kind.stub) {
     return fill().then((filled) => {

@@ -3,7 +3,7 @@ import { defined } from "../lib/defined.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import { toResult } from "./run-result.ts";
+import { toResult } from "./run-view.ts";
 import { toDecisionOutput } from "./steps/human-approval.ts";
 import { withdrawApprovals } from "./withdraw-approvals.ts";
 

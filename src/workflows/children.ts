@@ -16,26 +16,29 @@ const lasting = ["budget_exhausted", "quota_exceeded", "compliance_blocked", "no
  * Starts the job of a step, under an id that follows from the run, the step and its attempt, or finds it; returns how it ended.
  * @throws Waiting until then.
  */
-export function makeStartChild(on: Walk, course: Course, attempt: Attempt) {
+export async function startChild(
+  on: Walk,
+  course: Course,
+  attempt: Attempt,
+  { kind, accept, spentOf }: StartChild,
+): Promise<ChildEnd> {
   const { deps, run, context } = on;
   const { tenantId, jobId: parentJobId } = run;
   const from = `${run._id}:${attempt.path}:${attempt.attempts}`;
-  return async ({ kind, accept, spentOf }: StartChild): Promise<ChildEnd> => {
-    const jobId = derivedId("job", { at: run.createdAt, from });
-    let job = await deps.jobs.find(tenantId, jobId);
-    if (!job) {
-      await deps.jobs.expectChildren({ tenantId, _id: parentJobId });
-      const caller = fromStoredCaller(tenantId, run.caller);
-      const given = { caller, jobId, parentJobId, isInteractive: !course.isNested };
-      job = await acceptOnce(on, jobId, () => accept(given));
-      await context.confirm(); // a worker that has lost the run must not go on with it
-    }
-    if (course.frame.openOf(attempt.path)?.child?.jobId !== jobId)
-      await noteOpen(on, course.frame, attempt, { status: "waiting", child: { kind, jobId, ids: job.subject } });
-    if (!isFinal(job.status)) throw new Waiting(() => hasEnded(on, jobId));
-    if (job.status === "completed") return { result: job.result };
-    return { failure: toFailure(job), spent: await spentOf?.(job) };
-  };
+  const jobId = derivedId("job", { at: run.createdAt, from });
+  let job = await deps.jobs.find(tenantId, jobId);
+  if (!job) {
+    await deps.jobs.expectChildren({ tenantId, _id: parentJobId });
+    const caller = fromStoredCaller(tenantId, run.caller);
+    const given = { caller, jobId, parentJobId, isInteractive: !course.isNested };
+    job = await acceptOnce(on, jobId, () => accept(given));
+    await context.confirm(); // a worker that has lost the run must not go on with it
+  }
+  if (course.frame.openOf(attempt.path)?.child?.jobId !== jobId)
+    await noteOpen(on, course.frame, attempt, { status: "waiting", child: { kind, jobId, ids: job.subject } });
+  if (!isFinal(job.status)) throw new Waiting(() => hasEnded(on, jobId));
+  if (job.status === "completed") return { result: job.result };
+  return { failure: toFailure(job), spent: await spentOf?.(job) };
 }
 
 async function acceptOnce({ deps, run }: Walk, jobId: string, accept: () => Promise<{ job: JobRecord }>) {

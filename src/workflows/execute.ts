@@ -8,11 +8,10 @@ import type { Course, Walk } from "./course.ts";
 import { toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { type Frame, openFrame, toRunTexts } from "./frame.ts";
-import { makeTurn, RunEnds, TurnOver } from "./pauses.ts";
-import { toResult } from "./run-result.ts";
+import { makeTurn, RunEnds, StepFailed, TurnOver } from "./pauses.ts";
+import { toResult } from "./run-view.ts";
 import type { WorkflowResult } from "./schemas.ts";
 import { toJsonValue } from "./scope-texts.ts";
-import { StepFailed } from "./step-failed.ts";
 import { countSteps, planSteps } from "./steps.ts";
 import { walkSteps } from "./walk.ts";
 import { withdrawApprovals } from "./withdraw-approvals.ts";
@@ -67,7 +66,7 @@ async function walkToEnd(
   const finish = async ({ output, ...closing }: Closing) => {
     const end = { ...closing, ...(output === undefined ? {} : { output }), finishedAt: new Date() };
     if (await deps.store.workflowRuns.finish(tenantId, runId, end, await bytesOf(deps, run, root))) {
-      await withdrawApprovals(deps, run);
+      if (run.definition.includes('"human_approval"')) await withdrawApprovals(deps, run);
       return end;
     }
     const other = await deps.store.workflowRuns.get(tenantId, runId); // a decision or a cancel came first

@@ -1,5 +1,5 @@
 import { Rescheduled, Suspended } from "../jobs/reschedule.ts";
-import { AppError, Pause } from "../lib/errors.ts";
+import { AppError, type ErrorView, Pause } from "../lib/errors.ts";
 
 /** Thrown by a step that waits for what others bring about, and not for a person. */
 export class Waiting extends Suspended {
@@ -30,6 +30,17 @@ export class RunEnds extends Pause {
   constructor(status: "rejected" | "expired") {
     super(`the run is ${status}`);
     this.status = status;
+  }
+}
+
+/** Unwinds steps around one that has failed for good; its record has the error. */
+export class StepFailed extends Error {
+  override name = "StepFailed";
+  readonly error: ErrorView;
+
+  constructor(error: ErrorView) {
+    super(error.message);
+    this.error = error;
   }
 }
 

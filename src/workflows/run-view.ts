@@ -1,11 +1,17 @@
 import { mayHaveEnded, openRunState, sumSpent } from "../definitions/runs.ts";
 import { defined, toView } from "../lib/defined.ts";
+import { fromErrorView } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobState } from "../store/job-state.ts";
-import type { Awaiting, WorkflowRunRecord, WorkflowRunSummaryRecord } from "../store/workflow-run-store.ts";
+import type {
+  Awaiting,
+  WorkflowRunEnd,
+  WorkflowRunRecord,
+  WorkflowRunSummaryRecord,
+} from "../store/workflow-run-store.ts";
 import type { OpenStepRecord, WorkflowStepRecord } from "../store/workflow-step-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import type { WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
+import type { WorkflowResult, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 
 /** The page on which people decide. */
 const APPROVALS_PAGE = "/approvals";
@@ -36,7 +42,7 @@ function toRunView(
   const { tokens, costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
   return {
     ...toRunSummary(run, job?.status, at),
-    ...defined({ input: parsed(run.input), output: parsed(run.end?.output), error }),
+    ...defined({ retryOf: run.retryOf, input: parsed(run.input), output: parsed(run.end?.output), error }),
     steps: [...steps.map(toStepView), ...toOpenSteps(run, { steps, open, job: job?.status })],
     tokensUsed: tokens,
     costUsd,
@@ -114,4 +120,11 @@ function toOpenSteps(run: WorkflowRunRecord, { steps, open, job }: Read): StepVi
     const isForPerson = step.type === "human_approval" && step.status === "waiting";
     return [toView({ ...about, ...more, status: isForPerson ? "awaiting_approval" : step.status })];
   });
+}
+
+/** The result of a run that has ended. @throws AppError when it failed or was cancelled. */
+export function toResult(run: WorkflowRunRecord, { status, output, error }: WorkflowRunEnd): WorkflowResult {
+  const { _id: runId, workflowId } = run;
+  if (status === "failed" || status === "cancelled") throw fromErrorView(error, "The run failed.");
+  return { runId, workflowId, status, ...(output === undefined ? {} : { output: JSON.parse(output) }) };
 }

@@ -130,6 +130,7 @@ export type WorkflowRunSummary = z.output<typeof workflowRunSummarySchema>;
 /** A run with its steps. */
 export const workflowRunViewSchema = z.object({
   ...runHead,
+  retryOf: idSchema("workflowRun").optional().describe("The run that it goes on from"),
   input: z.unknown().optional(),
   output: z.unknown().optional(),
   error: errorViewSchema.optional(),

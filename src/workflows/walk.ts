@@ -1,9 +1,8 @@
 import type { WorkflowStepRecord } from "../store/workflow-step-store.ts";
 import { advance } from "./advance.ts";
 import type { Course, Walk } from "./course.ts";
-import { RunEnds } from "./pauses.ts";
+import { RunEnds, StepFailed } from "./pauses.ts";
 import { toJsonValue } from "./scope-texts.ts";
-import { StepFailed } from "./step-failed.ts";
 import { kindOf, type PlannedStep } from "./steps.ts";
 
 /** Walks through a list of steps, those that have a result included. @throws StepFailed; RunEnds; what `advance` throws. */

@@ -8,11 +8,12 @@ import { currentNesting } from "../net/call-scope.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
-import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
+import { type Caller, fromStoredCaller, maySee, starterOf } from "../tenancy/roles.ts";
 import { expireApproval, settleDecision } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
+import { copyResults, type RepeatRequest, toRepeated } from "./repeat-run.ts";
 import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
 import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
 import { countSteps, eachStep, kindOf, planSteps, type Step } from "./steps.ts";
@@ -39,13 +40,30 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
     const record = await toRun(deps, request);
     await takeRun(deps.quotas, record);
     await workflowRuns.insert(record);
-    const { isInteractive, workflowId, parentJobId } = request;
+    return submit(record, request);
+  };
+  const submit = async (record: WorkflowRunRecord, { caller, isInteractive, parentJobId }: RepeatRequest) => {
+    const { workflowId, name: title } = record;
     const steps = countSteps(planSteps(toDefinition(record).steps));
-    const about = { title: record.name, ...starterOf(request.caller), subject: { workflowId }, steps, parentJobId };
+    const about = { title, ...starterOf(caller), subject: { workflowId }, steps, parentJobId };
     return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
   };
+  const repeat = async (old: WorkflowRunRecord, request: RepeatRequest): Promise<{ job: JobRecord }> => {
+    const record = toRepeated(old, request);
+    await checkModels(deps, record.tenantId, toDefinition(record).steps);
+    await takeRun(deps.quotas, record);
+    await workflowRuns.insert(record);
+    try {
+      await copyResults(deps, old, record);
+      return await submit(record, request);
+    } catch (error) {
+      await workflowRuns.removeResults(record.tenantId, record._id);
+      await workflowRuns.remove(record.tenantId, record._id);
+      throw error;
+    }
+  };
   const deps: WorkflowsDeps = { ...given, accept };
-  const work = makeWorkflowWork(deps);
+  const work = makeWorkflowWork(deps, repeat);
   /** A run as it is at a time: when its approval is overdue then, both expire here. */
   const find = async (caller: Caller, workflowId: string | undefined, runId: string, at = Date.now()) => {
     const { tenantId } = caller;
@@ -70,6 +88,12 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
      * `call_too_deep` inside of too many others; `unavailable`.
      */
     accept,
+    /**
+     * Starts a run again that has failed, or was cancelled: a run of its own, which keeps what that has done.
+     * @throws AppError `not_found`; `wrong_state` for another run; as `accept`.
+     */
+    retry: async (caller: Caller, { workflowId, runId }: { workflowId: string; runId: string }, request: RepeatJob) =>
+      repeat(await find(caller, workflowId, runId), { ...request, caller }),
     work,
     /** `workflowId`: when it must be of that workflow. @throws AppError `not_found`. */
     async runOf(caller: Caller, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {
@@ -137,14 +161,24 @@ async function checkModels({ gateway }: WorkflowsDeps, tenantId: string, steps: 
   }
 }
 
+type RepeatJob = Omit<RepeatRequest, "caller">;
+
 /** Runs of workflows as durable work. */
-function makeWorkflowWork(deps: WorkflowsDeps): Work {
+function makeWorkflowWork(
+  deps: WorkflowsDeps,
+  repeat: (old: WorkflowRunRecord, request: RepeatRequest) => Promise<{ job: JobRecord }>,
+): Work {
   const { workflowRuns } = deps.store;
   const records = recordsOf<OpenWorkflowRun>(workflowRuns);
   return defineWork<OpenWorkflowRun>({
     queue: workflowStepsQueue,
     idField: "runId",
     run: (context) => executeRun(deps, context),
+    async repeat({ tenantId, _id }, { caller, ...request }) {
+      const old = await workflowRuns.get(tenantId, _id);
+      if (!old) throw notFound("run");
+      return repeat(old, { ...request, caller: fromStoredCaller(tenantId, caller) });
+    },
     ...records,
     async closeOrphan(run, job) {
       if (!job) return void (await records.reject(run));

@@ -200,4 +200,68 @@ describe("a workflow", function () {
     const jobs = await harness.member.get("/jobs?status=awaiting");
     expect(jobs.at("data"), jobs.text).to.deep.equal([]);
   });
+
+  describe("that has failed", () => {
+    let isUp = false;
+    let calls: string[] = [];
+    before(() => {
+      harness.site.on("/flaky", ({ body }, response) => {
+        const { n } = JSON.parse(body);
+        calls.push(String(n));
+        response.writeHead(isUp || n !== 3 ? 204 : 400).end();
+      });
+    });
+    const steps = () => [
+      { type: "webhook", id: "first", url: `${harness.site.origin}/flaky`, method: "POST", body: { n: "first" } },
+      {
+        ...{ type: "for_each", id: "loop", items: "[1, 2, 3, 4]", concurrency: 1 },
+        do: [
+          { type: "webhook", url: `${harness.site.origin}/flaky`, method: "POST", body: { n: "{{ item }}" } },
+          set("n", { n: "{{ item }}" }),
+        ],
+      },
+    ];
+
+    it("is started again where it failed, and keeps what was done", async () => {
+      const workflowId = await harness.create(steps());
+      const failed = await harness.reach(workflowId, await harness.start(workflowId), "failed");
+      expect(calls).to.deep.equal(["first", "1", "2", "3"]);
+      [isUp, calls] = [true, []];
+      const path = `/workflows/${workflowId}/runs/${failed.string("runId")}`;
+      const again = await harness.member.post(`${path}/retry`);
+      expect(again.status, again.text).to.equal(202);
+      const run = await harness.reach(workflowId, again.string("runId"), "completed", "failed");
+      expect(run.at("output"), run.text).to.deep.equal([1, 2, 3, 4].map((n) => ({ n })));
+      expect(calls).to.deep.equal(["3", "4"]);
+      expect(run.at("retryOf")).to.equal(failed.at("runId"));
+      expect((await harness.member.post(`/workflows/${workflowId}/runs/${run.string("runId")}/retry`)).status).to.equal(
+        409,
+      );
+      expect((await harness.stranger.post(`${path}/retry`)).status).to.equal(404);
+    });
+
+    it("is repeated by its job, alone or with many, and others are not", async () => {
+      isUp = false;
+      const workflowId = await harness.create(steps());
+      const failed = await harness.reach(workflowId, await harness.start(workflowId), "failed");
+      isUp = true;
+      const repeated = await harness.member.post(`/jobs/${failed.string("jobId")}/retry`);
+      expect(repeated.status, repeated.text).to.equal(202);
+      await harness.reach(workflowId, repeated.string("runId"), "completed");
+      expect((await harness.member.post(`/jobs/${repeated.string("jobId")}/retry`)).status).to.equal(409);
+      const many = await harness.member.post("/jobs/retry", { kind: "workflow", status: "failed" });
+      expect(many.status, many.text).to.equal(200);
+      expect(many.at("done")).to.be.at.least(1);
+    });
+
+    it("is stopped with many others", async () => {
+      const workflowId = await harness.create([{ type: "wait", event: "never" }]);
+      const runs = [await harness.start(workflowId), await harness.start(workflowId)];
+      const awaiting = async () => (await harness.member.get("/jobs?status=awaiting")).at("data") as object[];
+      await pollUntil(async () => (await awaiting()).length === 2);
+      const stopped = await harness.member.post("/jobs/cancel", { kind: "workflow", status: "awaiting" });
+      expect(stopped.at("done"), stopped.text).to.equal(2);
+      for (const runId of runs) await harness.reach(workflowId, runId, "cancelled");
+    });
+  });
 });

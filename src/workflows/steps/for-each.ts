@@ -4,8 +4,8 @@ import { AppError, type ErrorView, invalidRequest } from "../../lib/errors.ts";
 import { Overtaken } from "../../store/store-errors.ts";
 import type { EndedItem } from "../../store/workflow-step-store.ts";
 import { joinOutputs } from "../item-outputs.ts";
+import { StepFailed } from "../pauses.ts";
 import { toJsonValue } from "../scope-texts.ts";
-import { StepFailed } from "../step-failed.ts";
 import { type CommonFields, commonFields, type StepKind, type StepResult, type StepWork } from "./step.ts";
 
 /** Items of one list, and those that are under way at once; the default of these. */

@@ -15,6 +15,7 @@ import { type Caller, maySee, ownKeyOf, rootOf, toStoredCaller } from "../../src
 import { listOf, pageQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob } from "../prefer.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
+import { named } from "../schema-names.ts";
 import { formatSseMessage } from "../sse.ts";
 import { modelCallErrors } from "./chat.ts";
 
@@ -27,16 +28,22 @@ const PAGE = 100;
 
 const params = z.object({ id: idSchema("job") });
 
-const manySchema = z.strictObject({
-  kind: z.enum(jobKinds).optional(),
-  status: z.enum(jobStates).optional(),
-  parentJobId: idSchema("job").optional(),
-});
-const manyResultSchema = z.object({
-  done: z.number().int(),
-  skipped: z.number().int().describe("Those that had ended meanwhile, or cannot be repeated"),
-  hasMore: z.boolean(),
-});
+const manySchema = named(
+  "JobFilter",
+  z.strictObject({
+    kind: z.enum(jobKinds).optional(),
+    status: z.enum(jobStates).optional(),
+    parentJobId: idSchema("job").optional(),
+  }),
+);
+const manyResultSchema = named(
+  "ManyJobs",
+  z.object({
+    done: z.number().int(),
+    skipped: z.number().int().describe("Those that had ended meanwhile, or cannot be repeated"),
+    hasMore: z.boolean(),
+  }),
+);
 
 const routes = declareRoutes({ auth: "member", tags: ["Jobs"], bodyLimit: "settings" });
 

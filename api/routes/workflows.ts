@@ -19,6 +19,7 @@ import {
   workflowSummarySchema,
   workflowViewSchema,
 } from "../../src/workflows/schemas.ts";
+import { validationSchema } from "../../src/workflows/validate.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";
@@ -83,6 +84,16 @@ export const workflowRoutes = [
     params: z.object({ runId: idSchema("workflowRun") }),
     responses: { 200: { description: "The run", body: workflowRunViewSchema } },
     result: ({ params: { runId }, caller, platform }) => platform.workflows.runOf(caller, undefined, runId),
+  }),
+  routes.post("/workflows/validate", {
+    summary: "Check a workflow without keeping it",
+    description:
+      "The checks of its creation. Gives all problems, each with the path of its field, and 200 in any case.",
+    body: z.looseObject({}),
+    keepsDigits: true,
+    example,
+    responses: { 200: { description: "What is wrong with it", body: validationSchema } },
+    result: ({ body, caller, platform }) => platform.workflows.validate(caller.tenantId, body),
   }),
   routes.post("/workflows", {
     summary: "Create a workflow",

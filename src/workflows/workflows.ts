@@ -17,6 +17,7 @@ import { copyResults, type RepeatRequest, toRepeated } from "./repeat-run.ts";
 import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
 import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
 import { countSteps, eachStep, kindOf, planSteps, type Step } from "./steps.ts";
+import { validate } from "./validate.ts";
 import { withdrawApprovals } from "./withdraw-approvals.ts";
 
 /** Jobs inside of which a run may be accepted, itself not counted: so a workflow calls another one up to a depth of 5. */
@@ -76,6 +77,8 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
   };
   return {
     ...makeWorkflowDefinitions(deps),
+    /** Checks a definition, and gives all problems. */
+    validate: (tenantId: string, body: unknown) => validate(deps, tenantId, body),
     /** Applies a decision to the run that waits for it; see `settleDecision`. */
     settleDecision: (approval: WorkflowApproval) => settleDecision(deps, approval),
     /** A page of what is a tool of `/mcp`; and the one of a name. */

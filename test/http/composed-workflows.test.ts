@@ -264,4 +264,53 @@ describe("a workflow", function () {
       for (const runId of runs) await harness.reach(workflowId, runId, "cancelled");
     });
   });
+
+  describe("that is checked", () => {
+    const validate = async (steps: object[], more: object = {}) => {
+      const checked = await harness.member.post("/workflows/validate", { name: "Checked", steps, ...more });
+      expect(checked.status, checked.text).to.equal(200);
+      return (checked.at("problems") as { path: string; code: string }[]).map(({ path, code }) => `${path} ${code}`);
+    };
+
+    it("has all its problems told, each with its path", async () => {
+      const loop = (step: object) => ({ type: "for_each", items: "input", do: [step] });
+      expect(
+        await validate([
+          loop(set("a", { n: "{{ item + other }}" })),
+          { type: "agent", name: "Nobody", input: "Hi {{ item }}" },
+          { type: "parallel", branches: { x: [set("b", { n: 1 })], y: [set("c", { n: "{{ steps.b.output.n }}" })] } },
+          { ...set("d", { n: "{{ steps.a.output.n }}" }), onError: { goto: "b" } },
+          { type: "ai_completion", model: "no-such-model", prompt: "Hi" },
+        ]),
+      ).to.deep.equal([
+        "steps[3].onError.goto invalid_request",
+        "steps[1].name invalid_request",
+        "steps[4].model unknown_model",
+        "steps[0].do[0].values.n invalid_request",
+        "steps[1].input invalid_request",
+        "steps[2].branches.y[0].values.n invalid_request",
+        "steps[3].values.n invalid_request",
+      ]);
+      expect(await validate([{ type: "wait" }])).to.deep.equal(["steps[0] invalid_request"]);
+      expect(await validate([loop({ type: "wait", ms: 0 })])).to.deep.equal(["steps[0].do[0].ms invalid_request"]);
+      expect(await validate([set("fine", { n: 1 })])).to.deep.equal([]);
+    });
+
+    it("must not run itself, nor others deeper than five", async () => {
+      const callOf = (workflowId: string) => [{ type: "workflow", workflowId }];
+      const first = await harness.create([set("n", { n: 1 })]);
+      let last = first;
+      for (let depth = 2; depth <= 5; depth += 1) last = await harness.create(callOf(last));
+      const tooDeep = await harness.member.post("/workflows", { name: "Six", steps: callOf(last) });
+      expect([tooDeep.status, tooDeep.at("error.param")]).to.deep.equal([400, "steps[0].workflowId"]);
+      const round = await harness.member.request("PUT", `/workflows/${first}`, {
+        body: { name: "Round", steps: callOf(last) },
+      });
+      expect([round.status, round.at("error.param")], round.text).to.deep.equal([400, "steps[0].workflowId"]);
+      const own = await harness.member.request("PUT", `/workflows/${first}`, {
+        body: { name: "Round", steps: callOf(first) },
+      });
+      expect(own.status).to.equal(400);
+    });
+  });
 });

@@ -37,6 +37,11 @@ function endOf(progress: JobProgress, result: unknown): JobProgress {
   return stage === undefined ? { ...progress, stage: "completed", done: progress.total } : { ...progress, stage };
 }
 
+function announceEnd(job: HeldJob | null, ended: (job: EndedJob) => void): HeldJob | null {
+  if (job) ended(job);
+  return job;
+}
+
 export type Lease = { jobId: string; token: string };
 type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
 export type EndedJob = JobPlace & Pick<JobRecord, "unsettledSince">;
@@ -70,8 +75,7 @@ export function makeClaims(
         $inc: { lastEventId: 1 },
       }),
     );
-    if (job) ended(job);
-    return job;
+    return announceEnd(job, ended);
   };
   const giveBack = (lease: Lease, { $set, $unset }: Change, counter: { attempts: -1 } | { failures: 1 }) =>
     store.changeHeld(running(lease), {
@@ -132,6 +136,8 @@ export function makeClaims(
     /** Notes that a former holder is still alive, so that the job did not crash its process. */
     overtaken: (jobId: string) =>
       store.change({ jobId, from: ["queued", "running", "awaiting"] }, { $inc: { overtaken: 1 } }),
+    /** Takes back attempts that were lost with their workers: the job has come further since, so it was not the cause. */
+    forgive: (lease: Lease, lost: number) => store.changeHeld(running(lease), { $inc: { attempts: -lost } }),
     /** Returns the job to its queue without counting the attempt, as at shutdown. */
     release: (lease: Lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }, noAttempt),
   };

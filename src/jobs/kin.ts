@@ -19,8 +19,6 @@ type KinDeps = {
   cancel(place: { tenantId: string; jobId: string }): Promise<unknown>;
 };
 
-export type Kin = ReturnType<typeof makeKin>;
-
 /**
  * What the end of a job means for the jobs around it: its parent, which is suspended until then, goes on; children that are
  * still open are cancelled, and theirs with them. What dies in between is made good by the sweep.

@@ -81,8 +81,6 @@ export const openStepCollection = defineCollection<OpenStepRecord>({
 /** Open steps that a view shows at most. */
 const SHOWN_OPEN = 200;
 
-export type WorkflowStepStore = ReturnType<typeof makeWorkflowStepStore>;
-
 /** The results of the steps of runs, and what is known of steps that have begun. */
 export function makeWorkflowStepStore(db: Db) {
   const steps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);

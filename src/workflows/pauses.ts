@@ -4,6 +4,13 @@ import { AppError, type ErrorView, Pause } from "../lib/errors.ts";
 /** Thrown by a step that waits for what others bring about, and not for a person. */
 export class Waiting extends Suspended {
   override name = "Waiting";
+  /** When that is over at the latest, in ms since 1970. */
+  readonly at: number;
+
+  constructor(isOver: () => Promise<boolean>, at = Number.POSITIVE_INFINITY) {
+    super(isOver);
+    this.at = at;
+  }
 }
 
 /** Thrown by a step that is to be attempted again later. */
@@ -77,11 +84,6 @@ export function makeTurn({ shortMs, longMs, signal }: { shortMs: number; longMs:
     working -= 1;
     setImmediate(closeIfIdle); // what ends may be followed by what begins
   };
-  const look = async () => {
-    for (const one of parked) {
-      if (one.at <= Date.now() || (await one.isOver())) one.go();
-    }
-  };
   return {
     isOver: () => isOver,
     /** Counts a step that has been done. */
@@ -103,6 +105,7 @@ export function makeTurn({ shortMs, longMs, signal }: { shortMs: number; longMs:
     async park(pause: Suspended | Later, until = Number.POSITIVE_INFINITY): Promise<void> {
       const isTime = pause instanceof Later;
       const at = isTime ? Date.now() + pause.afterMs : until;
+      const soonAt = pause instanceof Waiting ? pause.at : at;
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const one: Parked = {
         isOver: isTime ? async () => false : pause.isOver,
@@ -117,12 +120,17 @@ export function makeTurn({ shortMs, longMs, signal }: { shortMs: number; longMs:
       if (isOver) throw new TurnOver();
       const stop = () => reject(signal.reason);
       signal.addEventListener("abort", stop);
+      const look = async () => {
+        if (one.at <= Date.now() || soonAt <= Date.now() || (await one.isOver())) one.go();
+      };
       const timer = setInterval(() => void look().catch(reject), LOOK_EVERY_MS);
+      const soon = setTimeout(() => void look().catch(reject), Math.min(clampMs(soonAt - Date.now()), LOOK_EVERY_MS));
       leave();
       try {
         await promise;
       } finally {
         clearInterval(timer);
+        clearTimeout(soon);
         signal.removeEventListener("abort", stop);
       }
     },

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { pollUntil } from "../support/poll-until.ts";
+import { tenantOf } from "../support/tenant-of.ts";
 import {
   chatModel,
   condition,
@@ -312,5 +313,69 @@ describe("a workflow", function () {
       });
       expect(own.status).to.equal(400);
     });
+  });
+
+  it("ends two lists that run at the same time, each item done once, whichever ends first", async () => {
+    const done: string[] = [];
+    harness.site.on("/count", ({ body }, response) => {
+      done.push(body);
+      response.writeHead(204).end();
+    });
+    const list = (id: string, ms: number) => ({
+      ...{ type: "for_each", id, items: `input.${id}`, concurrency: 20 },
+      do: [
+        { type: "wait", ms },
+        { type: "webhook", url: `${harness.site.origin}/count`, method: "POST", body: { at: `${id} {{ item }}` } },
+        set(`of_${id}`, { n: "{{ item }}" }),
+      ],
+    });
+    const upTo = (count: number) => Array.from({ length: count }, (_, n) => n);
+    const run = await harness.run([{ type: "parallel", branches: { a: [list("short", 1)], b: [list("long", 5)] } }], {
+      short: upTo(9),
+      long: upTo(99),
+    });
+    expect(run.at("status"), run.text.slice(0, 500)).to.equal("completed");
+    expect(run.at("output.b")).to.deep.equal(upTo(99).map((n) => ({ n })));
+    expect(done.length, "effects").to.equal(108);
+    expect(new Set(done).size).to.equal(108);
+    expect(stepsOf(run).find(({ id }) => id === "long")).to.have.deep.property("items", {
+      done: 99,
+      total: 99,
+      failed: 0,
+    });
+  });
+
+  it("stops a list exactly where the budget ends, and goes on from there when there is more", async () => {
+    const { test, owner, model } = harness;
+    const tenantId = await tenantOf(test);
+    const usage = { prompt_tokens: 1_000, completion_tokens: 1_000 };
+    const asked: string[] = [];
+    model.play(({ input }) => {
+      asked.push(String(input));
+      return { text: `Answer to ${input}`, usage };
+    });
+    const ask = { type: "ai_completion", model: chatModel, prompt: "{{ item }}", maxTokens: 1_000 };
+    const step = { type: "for_each", id: "loop", items: "input", concurrency: 1, onError: "continue", do: [ask] };
+    const items = Array.from({ length: 8 }, (_, n) => `item ${n}`);
+    const workflowId = await harness.create([step]);
+    const first = await harness.reach(workflowId, await harness.start(workflowId, items.slice(0, 1)), "completed");
+    const cost = Number(first.at("costUsd"));
+    expect(cost).to.be.above(0);
+    await test.platform.gateway.flush();
+    await test.platform.gateway.setBudget(tenantId, 100);
+    const left = Number((await owner.get("/usage")).at("budget.leftUsd"));
+    await test.platform.gateway.setBudget(tenantId, 100 - left + cost * 3.5);
+    asked.length = 0;
+    const stopped = await harness.reach(workflowId, await harness.start(workflowId, items), "completed", "failed");
+    expect(stopped.at("error.code"), stopped.text.slice(0, 800)).to.equal("budget_exhausted");
+    const paid = asked.length;
+    expect(paid).to.be.within(3, 4);
+    await test.platform.gateway.setBudget(tenantId, 1_000);
+    const path = `/workflows/${workflowId}/runs/${stopped.string("runId")}`;
+    const again = await harness.member.post(`${path}/retry`);
+    const run = await harness.reach(workflowId, again.string("runId"), "completed", "failed");
+    expect(run.at("output")).to.deep.equal(items.map((item) => `Answer to ${item}`));
+    expect(asked, "each is asked and paid once").to.deep.equal(items);
+    await test.platform.gateway.setBudget(tenantId, null);
   });
 });

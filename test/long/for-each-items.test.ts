@@ -64,10 +64,16 @@ describe("a list over items while workers are killed and Redis loses everything"
     const path = `/workflows/${workflowId}/runs/${runId}`;
     const doneOf = async () => {
       const run = await harness.member.get(path);
-      return stepsOf(run)[0] as { items?: { done: number } } | undefined;
+      return stepsOf(run)[0] as { status: string; items?: { done: number } } | undefined;
     };
     for (const share of [0.2, 0.6]) {
-      await pollUntil(async () => ((await doneOf())?.items?.done ?? 0) >= ITEMS * share, { timeoutMs: 900_000 });
+      await pollUntil(
+        async () => {
+          const loop = await doneOf();
+          return loop?.status !== "running" || (loop.items?.done ?? 0) >= ITEMS * share;
+        },
+        { timeoutMs: 900_000 },
+      );
       if (!process.env.REDIS_URL) await harness.test.platform.redis.producer.flushall();
     }
     const run = await pollUntil(

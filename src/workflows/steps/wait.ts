@@ -51,7 +51,8 @@ export const wait = stepKind<Wait>({
     const about = { tenantId, jobId: run.jobId, waitId, until };
     const found = await deps.waits.begin({ ...about, ...(name === undefined ? {} : { event: { name, match } }) });
     const isOver = async () => (await deps.store.waits.get(tenantId, waitId))?.status !== "pending";
-    if (found.status === "pending") throw new Waiting(isOver);
+    const at = name === undefined ? found.expiresAt.getTime() : Number.POSITIVE_INFINITY;
+    if (found.status === "pending" && at > Date.now()) throw new Waiting(isOver, at);
     if (found.status === "expired") {
       throw new AppError("timeout", `The event ${name} did not come in time.`, { details: { event: name } });
     }

@@ -101,4 +101,18 @@ describe("guards on every path", function () {
     );
     expect(found).to.deep.equal([]);
   });
+
+  it("are what keeps a value away: one that is only counted gets to the model on every path that asks one", async () => {
+    await set({ rules: everywhere("flag") });
+    const [value = "", text = ""] = values.email_address ?? [];
+    const missed: string[] = [];
+    for (const { name, send } of paths) {
+      upstream.requests.length = 0;
+      const { refusal } = await send(text);
+      const asksNone = /^(?:conversation|event|query|answer|ingest, metadata|ingest, title)/.test(name);
+      const isSent = upstream.requests.some(({ raw }) => holds(raw, value));
+      if (refusal !== undefined || (!isSent && !asksNone)) missed.push(`${name}: ${String(refusal)}`);
+    }
+    expect(missed).to.deep.equal([]);
+  });
 });

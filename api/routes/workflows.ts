@@ -8,6 +8,7 @@ import {
 import { idSchema } from "../../src/lib/ids.ts";
 import { approvalStates } from "../../src/store/approval-store.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
+import { itemQuerySchema, itemViewSchema } from "../../src/workflows/run-items.ts";
 import {
   executeBodySchema,
   withNamedInput,
@@ -183,6 +184,15 @@ export const workflowRoutes = [
     params: runParams,
     responses: { 200: { description: "The run", body: workflowRunViewSchema } },
     result: ({ params: { id, runId }, caller, platform }) => platform.workflows.runOf(caller, id, runId),
+  }),
+  routes.get("/workflows/:id/runs/:runId/items", {
+    summary: "The items of a list that a run goes over, as far as they have ended",
+    description: "In order, each with its whole output, also where the output of the list has a `ref` in its place.",
+    params: runParams,
+    query: itemQuerySchema,
+    responses: { 200: { description: "A page of items", body: listOf(itemViewSchema) } },
+    result: ({ params: { id, runId }, query, caller, platform }) =>
+      platform.workflows.items(caller, { workflowId: id, runId }, query),
   }),
   routes.post("/workflows/:id/runs/:runId/retry", {
     summary: "Start a run again from the step that failed",

@@ -14,6 +14,7 @@ import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
 import { copyResults, type RepeatRequest, toRepeated } from "./repeat-run.ts";
+import { type ItemQuery, readItems } from "./run-items.ts";
 import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
 import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
 import { countSteps, eachStep, kindOf, planSteps, type Step } from "./steps.ts";
@@ -22,6 +23,13 @@ import { withdrawApprovals } from "./withdraw-approvals.ts";
 
 /** Jobs inside of which a run may be accepted, itself not counted: so a workflow calls another one up to a depth of 5. */
 const MAX_NESTING = 5;
+
+/** @throws AppError `call_too_deep`. */
+function assertNesting(): void {
+  if (currentNesting() < MAX_NESTING) return;
+  const message = `Workflows, and what they start, run inside of each other ${MAX_NESTING} deep at most.`;
+  throw new AppError("call_too_deep", message);
+}
 
 /** A run of a workflow to accept. */
 type WorkflowRunRequest = RunRequest<ExecuteInput & { callback?: { url: string } | undefined }> & {
@@ -34,10 +42,7 @@ export type Workflows = ReturnType<typeof makeWorkflows>;
 export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
   const { workflowRuns, workflows } = given.store;
   const accept = async (request: WorkflowRunRequest): Promise<{ job: JobRecord }> => {
-    if (currentNesting() >= MAX_NESTING) {
-      const message = `Workflows, and what they start, run inside of each other ${MAX_NESTING} deep at most.`;
-      throw new AppError("call_too_deep", message);
-    }
+    assertNesting();
     const record = await toRun(deps, request);
     await takeRun(deps.quotas, record);
     await workflowRuns.insert(record);
@@ -102,6 +107,11 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
     async runOf(caller: Caller, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {
       const at = Date.now(); // one time for all of it: a run that expires meanwhile has no output of its step yet
       return readRun(deps, await find(caller, workflowId, runId, at), at);
+    },
+    /** A page of the ended items of a run's list, in order. @throws AppError `not_found`. */
+    async items(caller: Caller, { workflowId, runId }: { workflowId: string; runId: string }, query: ItemQuery) {
+      await find(caller, workflowId, runId);
+      return readItems(deps, caller.tenantId, runId, query);
     },
     runs: makeRunList(deps.jobs, {
       what: "workflow",

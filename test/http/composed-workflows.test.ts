@@ -378,4 +378,27 @@ describe("a workflow", function () {
     expect(asked, "each is asked and paid once").to.deep.equal(items);
     await test.platform.gateway.setBudget(tenantId, null);
   });
+
+  it("leaves the longest outputs of a list on its items, where they can be read", async () => {
+    const long = "x".repeat(90_000);
+    const items = Array.from({ length: 60 }, (_, n) => n);
+    const run = await harness.run(
+      [
+        {
+          ...{ type: "for_each", id: "loop", items: "input.items" },
+          do: [set("text", { v: "{{ item < 5 ? string(item) : input.long }}" })],
+        },
+      ],
+      { items, long },
+    );
+    const output = run.at("output") as { v?: string; ref?: string }[];
+    expect(output).to.have.length(60);
+    expect(output[4]).to.deep.equal({ v: "4" });
+    expect(output[5]).to.deep.equal({ ref: "0/do[5]", characters: long.length + 8 });
+    const path = `/workflows/${run.string("workflowId")}/runs/${run.string("runId")}/items`;
+    const page = await harness.member.get(`${path}?path=0&cursor=5&limit=2`);
+    expect(page.at("data[0].output")).to.deep.equal({ v: long });
+    expect(page.at("nextCursor")).to.equal("7");
+    expect((await harness.stranger.get(`${path}?path=0`)).status).to.equal(404);
+  });
 });

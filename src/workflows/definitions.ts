@@ -24,7 +24,7 @@ export function makeWorkflowDefinitions(
     toolNames: deps.toolNames,
     checkQuota: (tenantId) => deps.quotas.check(tenantId, "workflows"),
     publishedAs: ({ tool }) => tool?.name,
-    async toChange(tenantId, body: WorkflowBody, earlier) {
+    async toChange({ tenantId }, body: WorkflowBody, earlier) {
       checkDefinitionSize(body, "steps"); // first: the other checks take longer, the larger it is
       const workflowId = earlier && "_id" in earlier ? String(earlier._id) : undefined; // of one that is replaced
       for await (const problem of problemsOf(deps, { tenantId, body, workflowId })) throw problem;

@@ -85,15 +85,17 @@ const SHOWN_OPEN = 200;
 export function makeWorkflowStepStore(db: Db) {
   const steps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
   const items = db.collection<WorkflowItemRecord>(workflowItemCollection.name);
-  const keep = async <T extends WorkflowStepRecord>(results: Collection<T>, step: T): Promise<T | null> => {
-    const kept = withBytes(step);
-    return (await insertIfAbsent(results, kept as never)) ? kept : null; // the driver cannot follow a generic record
-  };
+  const keepIn =
+    <T extends WorkflowStepRecord>(results: Collection<T>) =>
+    async (step: T): Promise<T | null> => {
+      const kept = withBytes(step);
+      return (await insertIfAbsent(results, kept as never)) ? kept : null; // the driver cannot follow a generic record
+    };
   return {
     /** Keeps a step's result, and returns it as it is kept; null when there is one already, of this step or at this place. */
-    addStep: (step: WorkflowStepRecord) => keep(steps, step),
+    addStep: keepIn(steps),
     /** The same of a result within a list over items. */
-    addItem: (item: WorkflowItemRecord) => keep(items, item),
+    addItem: keepIn(items),
     /** The results of a run outside of lists over items, in the order in which they came. */
     steps: (tenantId: string, runId: string): Promise<WorkflowStepRecord[]> =>
       steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),

@@ -10,6 +10,7 @@ import { type Attempt, noteOpen } from "./attempt.ts";
 import { startChild } from "./children.ts";
 import type { Course, Walk } from "./course.ts";
 import { EvaluatorBusy } from "./evaluator.ts";
+import { addResult, pathIn, toScope } from "./frame.ts";
 import { makeNested } from "./nested.ts";
 import { Later, makeDeadline, StepFailed, timedOut, Waiting } from "./pauses.ts";
 import type { Nested, StartChild, StepResult } from "./steps/step.ts";
@@ -44,8 +45,8 @@ export async function advance(on: Walk, course: Course, planned: PlannedStep): P
 /** The next attempt at a step, or the one that waits. @throws as `advance`, while a wait before it is not over. */
 async function beginAttempt(on: Walk, { frame, deadlineAt }: Course, planned: PlannedStep): Promise<Attempt> {
   const { step, id } = planned;
-  const path = frame.pathOf(planned);
-  const opened = frame.openOf(path);
+  const path = pathIn(frame, planned);
+  const opened = frame.open.get(path);
   const startedAt = opened?.startedAt ?? new Date();
   const { timeoutMs = Number.POSITIVE_INFINITY } = kindOf(step).hasOwnTime ? {} : step;
   const attempts = opened === undefined ? 1 : opened.attempts + (opened.status === "retrying" ? 1 : 0);
@@ -68,7 +69,7 @@ async function noteWait(on: Walk, course: Course, attempt: Attempt, pause: Suspe
   const { frame, isNested } = course;
   const { path, id } = attempt;
   const isForPerson = !(pause instanceof Waiting);
-  const isKnown = frame.openOf(path)?.status === "waiting";
+  const isKnown = frame.open.get(path)?.status === "waiting";
   if (!isKnown && (!isForPerson || isNested)) await noteOpen(on, frame, attempt, { status: "waiting" });
   if (isForPerson) on.progress = { ...on.progress, stage: AWAITING_APPROVAL };
   if (frame !== on.root || (isKnown && !isForPerson)) return;
@@ -78,25 +79,27 @@ async function noteWait(on: Walk, course: Course, attempt: Attempt, pause: Suspe
 
 /** How far a run is: the steps that have ended, of those that its definition has. */
 function tell(on: Walk, stage: string) {
-  on.progress = { stage, done: on.root.count(), total: on.allSteps };
+  on.progress = { stage, done: on.root.results.size, total: on.allSteps };
   return on.progress;
 }
 
 /** One attempt; its result, or the error that is the step's. @throws as `advance`. */
 async function attemptStep(on: Walk, course: Course, attempt: Attempt): Promise<StepOutcome> {
   const { context } = on;
-  const deadline = makeDeadline(course.signal, attempt.deadlineAt);
+  const deadline = Number.isFinite(attempt.deadlineAt) ? makeDeadline(course.signal, attempt.deadlineAt) : undefined;
+  const { signal } = deadline ?? course;
   try {
-    deadline.signal.throwIfAborted();
-    const result = await runStep(on, { ...course, signal: deadline.signal }, attempt);
+    signal.throwIfAborted();
+    const result = await runStep(on, { ...course, signal }, attempt);
     if (!result.failure) return result;
     await retryIfWorth(on, course, attempt, result.failure);
     return { ...result, error: toErrorView(result.failure) };
   } catch (error) {
     if (isCancel(context.signal.reason)) await noteOpen(on, course.frame, attempt, { status: "running" });
     course.signal.throwIfAborted();
-    if (deadline.signal.aborted) return { error: toErrorView(timedOut()) };
-    if (error instanceof Pause || error instanceof StepFailed) return failOrThrow(error);
+    if (signal.aborted) return { error: toErrorView(timedOut()) };
+    if (error instanceof StepFailed) return { error: error.error }; // of a step within
+    if (error instanceof Pause) throw error;
     if (error instanceof EvaluatorBusy) throw new Later(jittered(error.retryAfterMs ?? 0));
     if (isStoreFailure(error) || isCancel(error)) throw error;
     if (!(error instanceof AppError))
@@ -105,14 +108,8 @@ async function attemptStep(on: Walk, course: Course, attempt: Attempt): Promise<
     await retryIfWorth(on, course, attempt, error);
     return { error: toErrorView(error) };
   } finally {
-    deadline.stop();
+    deadline?.stop();
   }
-}
-
-/** A step within that has failed is the failure of the one around it. */
-function failOrThrow(error: Pause | StepFailed): StepOutcome {
-  if (error instanceof StepFailed) return { error: error.error };
-  throw error;
 }
 
 function runStep(on: Walk, course: Course, attempt: Attempt): Promise<StepResult> {
@@ -124,7 +121,7 @@ function runStep(on: Walk, course: Course, attempt: Attempt): Promise<StepResult
   const kind = kindOf(step);
   const fill = () => {
     const asker = { tenantId, key: `${workflowId}:${version}:${planned.path}`, signal };
-    return deps.evaluator.fill(asker, { field, fields: kind.fields(step), scope: frame.toScope(line.previous) });
+    return deps.evaluator.fill(asker, { field, fields: kind.fields(step), scope: toScope(frame, line.previous) });
   };
   let nested: Nested | undefined; // few steps hold others
   const work = {
@@ -147,26 +144,22 @@ function runStep(on: Walk, course: Course, attempt: Attempt): Promise<StepResult
   return inSpan({ name: `step ${step.type}`, kind: "INTERNAL", attributes }, () => kind.run(work));
 }
 
-/** @throws Later when another attempt at a failed step is worth it. */
-async function retryIfWorth(on: Walk, { frame }: Course, attempt: Attempt, error: unknown): Promise<void> {
-  const afterMs = retryAfterMs(error, attempt);
-  if (afterMs === undefined) return;
-  const { child: _ended, ...about } = frame.openOf(attempt.path) ?? {};
-  const retryAt = new Date(Date.now() + afterMs);
-  await noteOpen(on, frame, attempt, { ...about, status: "retrying", attempts: attempt.attempts, retryAt });
-  throw new Later(afterMs);
-}
-
 /**
- * The wait before the next attempt at a failed step, in ms: it doubles each time, and is what the other side asked for where
- * that is longer. Undefined when no attempt can help; an error of no kind of ours may be transient.
+ * @throws Later when another attempt at a failed step is worth it. The wait doubles each time, and is what the other side asked for
+ * where that is longer. An error of no kind of ours may be transient.
  */
-function retryAfterMs(error: unknown, { planned: { step }, attempts }: Attempt): number | undefined {
-  const most = step.retry?.attempts ?? kindOf(step).attempts ?? DEFAULT_ATTEMPTS;
+async function retryIfWorth(on: Walk, { frame }: Course, attempt: Attempt, error: unknown): Promise<void> {
+  const { attempts, planned } = attempt;
+  const { retry } = planned.step;
+  const most = retry?.attempts ?? kindOf(planned.step).attempts ?? DEFAULT_ATTEMPTS;
   const { retryable = true, retryAfterMs: askedMs = 0 } = error instanceof AppError ? error : {};
-  if (!retryable || attempts >= most) return undefined;
-  const backoffMs = Math.min((step.retry?.backoffMs ?? DEFAULT_BACKOFF_MS) * 2 ** (attempts - 1), MAX_BACKOFF_MS);
-  return Math.max(jittered(backoffMs), Math.min(askedMs, MAX_BACKOFF_MS));
+  if (!retryable || attempts >= most) return;
+  const backoffMs = Math.min((retry?.backoffMs ?? DEFAULT_BACKOFF_MS) * 2 ** (attempts - 1), MAX_BACKOFF_MS);
+  const afterMs = Math.max(jittered(backoffMs), Math.min(askedMs, MAX_BACKOFF_MS));
+  const { child: _ended, ...about } = frame.open.get(attempt.path) ?? {};
+  const retryAt = new Date(Date.now() + afterMs);
+  await noteOpen(on, frame, attempt, { ...about, status: "retrying", attempts, retryAt });
+  throw new Later(afterMs);
 }
 
 /** Records how a step has ended. @throws Overtaken when another worker has done so. */
@@ -176,7 +169,7 @@ async function record(
   { attempt, outcome }: { attempt: Attempt; outcome: StepOutcome },
 ): Promise<WorkflowStepRecord> {
   const { deps, context, root } = on;
-  if ("error" in outcome) await cancelWithin(on, attempt);
+  if ("error" in outcome && frame.open.size > 0) await cancelWithin(on, attempt);
   const result = toRecord(on, frame, attempt, outcome);
   const isRoot = frame === root;
   const keep = () =>
@@ -187,7 +180,7 @@ async function record(
   // run's turn comes before it is stopped.
   const recording = context.share(async () => {
     const kept = await keep();
-    if (kept) frame.add(kept);
+    if (kept) addResult(frame, kept);
     const { id, path, type, status } = result;
     if (kept && isRoot) await context.step({ event: "step", id, path, type, status }, tell(on, "steps"));
     return kept;
@@ -206,8 +199,9 @@ function toRecord({ run }: Walk, frame: Course["frame"], attempt: Attempt, outco
   const { spent, finishReason, ends, items } = outcome;
   const { onError } = planned.step;
   const about = { _id: `${run._id}:${path}`, tenantId: run.tenantId, runId: run._id, path, id, type, attempts };
-  const { child } = frame.openOf(path) ?? {};
-  const common = { ...about, startedAt, seq: frame.nextSeq(), finishedAt: new Date(), ...defined({ child, items }) };
+  const { child } = frame.open.get(path) ?? {};
+  frame.seq += 1; // steps that run beside each other have places of their own
+  const common = { ...about, startedAt, seq: frame.seq, finishedAt: new Date(), ...defined({ child, items }) };
   const used = defined({ spent, finishReason, ends });
   if (!("error" in outcome)) {
     const output = JSON.stringify(outcome.output ?? null);
@@ -220,9 +214,8 @@ function toRecord({ run }: Walk, frame: Course["frame"], attempt: Attempt, outco
 }
 
 /** Cancels the jobs that a failed step, and those within it, wait for. */
-async function cancelWithin({ deps, run }: Walk, { path, planned }: Attempt): Promise<void> {
+async function cancelWithin({ deps, run }: Walk, { path }: Attempt): Promise<void> {
   const { tenantId, _id } = run;
-  if (Object.keys(planned.branches).length === 0 && planned.step.timeoutMs === undefined) return;
   for (const jobId of await deps.store.workflowRuns.childrenWithin(tenantId, _id, path))
     await deps.cancelJob({ tenantId, jobId });
 }

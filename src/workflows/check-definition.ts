@@ -11,56 +11,74 @@ const MAX_DEPTH = 5;
 /** A definition to check; `workflowId`: of the workflow that it is to replace. */
 type Checked = { tenantId: string; body: WorkflowBody; workflowId?: string | undefined };
 
+/** Told of each problem; what it throws ends the check. */
+type Report = (problem: AppError) => void;
+
 /**
- * What the schema cannot say of a definition: ids that are unique, errors that lead on, expressions that parse, names of steps that
- * come before, models, agents and workflows that exist, workflows that do not run themselves, addresses that may be called, an
- * input schema that is one. One problem after the other, each with the `param` of its field: `invalid_request`, `unknown_model`,
- * `source_refused`. @throws what is no problem of the definition, as the evaluator.
+ * Reports what the schema cannot say of a definition: ids that are not unique, errors that do not lead on, models, agents and
+ * workflows that do not exist, workflows that run themselves, addresses that may not be called, expressions that do not parse, or
+ * name steps that do not come before, an input schema that is none. Each problem has the `param` of its field: `invalid_request`,
+ * `unknown_model`, `source_refused`. @throws what is no problem of the definition, as the evaluator; what `report` throws.
  */
-export async function* problemsOf(deps: WorkflowsDeps, checked: Checked): AsyncGenerator<AppError> {
+export async function checkDefinition(deps: WorkflowsDeps, checked: Checked, report: Report): Promise<void> {
   const { tenantId, body } = checked;
   const plan = planSteps(body.steps);
-  yield* repeatedIds(plan);
-  yield* wrongJumps(plan);
+  const texts: StepTexts[] = [];
+  lookThrough(plan, { known: new Set(), names: [], ids: new Set(), texts, report });
   for (const { field, step } of eachStep(plan)) {
     const kind = kindOf(step);
     const model = kind.model?.(step);
-    yield* problemIn(async () => {
+    try {
       await kind.check?.(step, { deps, tenantId, field });
       if (model !== undefined) await checkChatModel(deps.gateway, { tenantId, model, param: `${field}.model` });
       if (step.type === "workflow") await checkCalls(deps, checked, { workflowId: step.workflowId, field });
-    });
+    } catch (error) {
+      report(asProblem(error));
+    }
   }
-  yield* wrongExpressions(deps, checked, toStepTexts(plan));
+  await checkExpressions(deps, checked, texts, report);
 }
 
-/** The problem that a check throws. */
-async function* problemIn(check: () => Promise<unknown>): AsyncGenerator<AppError> {
-  try {
-    await check();
-  } catch (error) {
-    if (!(error instanceof AppError) || error.param === undefined) throw error;
-    yield error;
-  }
+/** @throws what is no problem of a definition. */
+function asProblem(error: unknown): AppError {
+  if (error instanceof AppError && error.param !== undefined) return error;
+  throw error;
 }
 
-function* repeatedIds(plan: readonly PlannedStep[]): Generator<AppError> {
-  const seen = new Set<string>();
-  for (const { id, field } of eachStep(plan)) {
-    if (seen.has(id))
-      yield invalidRequest(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`);
-    seen.add(id);
-  }
-}
+type Looking = {
+  /** The steps that may be named here, and what is seen besides, as the item of a list. */
+  known: Set<string>;
+  names: readonly string[];
+  /** All ids so far. */
+  ids: Set<string>;
+  texts: StepTexts[];
+  report: Report;
+};
 
-/** Errors that lead to no later step of their list. */
-function* wrongJumps(list: readonly PlannedStep[]): Generator<AppError> {
-  for (const [at, { step, field, branches }] of list.entries()) {
-    const { onError } = step;
-    const target = typeof onError === "object" && "goto" in onError ? onError.goto : undefined;
-    if (target !== undefined && !list.slice(at + 1).some(({ id }) => id === target))
-      yield invalidRequest(`${field}.onError.goto`, `${target} is no later step of the same list.`);
-    for (const inner of Object.values(branches)) yield* wrongJumps(inner);
+/**
+ * Collects the expressions of steps, and what they may name: the steps before, the branches of `parallel` apart, and within
+ * `for_each` the item. Reports ids that are there already, and errors that lead to no later step of their list.
+ */
+function lookThrough(list: readonly PlannedStep[], at: Looking): void {
+  const { known, names, ids, texts, report } = at;
+  for (const [index, { id, field, step, branches }] of list.entries()) {
+    if (ids.has(id))
+      report(invalidRequest(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`));
+    ids.add(id);
+    const target = typeof step.onError === "object" && "goto" in step.onError ? step.onError.goto : undefined;
+    if (target !== undefined && !list.slice(index + 1).some((later) => later.id === target))
+      report(invalidRequest(`${field}.onError.goto`, `${target} is no later step of the same list.`));
+    const kind = kindOf(step);
+    texts.push({ field, fields: kind.fields(step), known: [...known], names });
+    const within = [...names, ...(kind.names?.(step) ?? [])];
+    const isApart = step.type === "parallel" || step.type === "for_each";
+    const before = new Set(known);
+    for (const inner of Object.values(branches)) {
+      const own = isApart ? new Set(before) : known;
+      lookThrough(inner, { ...at, known: own, names: within });
+      if (step.type === "parallel") for (const one of own) known.add(one);
+    }
+    known.add(id);
   }
 }
 
@@ -89,43 +107,29 @@ async function checkCalls(
 }
 
 /** All at once, as a rule; step by step when there is a problem. */
-async function* wrongExpressions(
+async function checkExpressions(
   { evaluator }: WorkflowsDeps,
   { tenantId, body: { inputSchema } }: Checked,
-  texts: readonly StepTexts[],
-): AsyncGenerator<AppError> {
-  const schema = inputSchema ? { inputSchema } : {};
-  const check = (steps: StepTexts[]) => problemIn(() => evaluator.checkDefinition({ tenantId }, { steps, ...schema }));
-  for await (const first of check([...texts])) {
-    let count = 0;
-    for (const one of texts) {
-      for await (const problem of problemIn(() => evaluator.checkDefinition({ tenantId }, { steps: [one] }))) {
-        count += 1;
-        yield problem;
-      }
-    }
-    if (count === 0 || first.param?.startsWith("inputSchema")) yield first;
+  steps: readonly StepTexts[],
+  report: Report,
+): Promise<void> {
+  let first: AppError;
+  try {
+    return await evaluator.checkDefinition(
+      { tenantId },
+      { steps: [...steps], ...(inputSchema ? { inputSchema } : {}) },
+    );
+  } catch (error) {
+    first = asProblem(error);
   }
-}
-
-/** What may be named where: the steps before, the branches of `parallel` apart, and within `for_each` the item. */
-function toStepTexts(plan: readonly PlannedStep[]): StepTexts[] {
-  const texts: StepTexts[] = [];
-  const walk = (list: readonly PlannedStep[], known: Set<string>, names: readonly string[]): void => {
-    for (const { id, field, step, branches } of list) {
-      const kind = kindOf(step);
-      texts.push({ field, fields: kind.fields(step), known: [...known], names });
-      const within = [...new Set([...names, ...(kind.names?.(step) ?? [])])];
-      const isApart = step.type === "parallel" || step.type === "for_each";
-      const copies = Object.values(branches).map((inner) => {
-        const own = isApart ? new Set(known) : known;
-        walk(inner, own, within);
-        return own;
-      });
-      if (step.type === "parallel") for (const inner of copies.flatMap((own) => [...own])) known.add(inner);
-      known.add(id);
+  let isTold = false;
+  for (const one of steps) {
+    try {
+      await evaluator.checkDefinition({ tenantId }, { steps: [one] });
+    } catch (error) {
+      report(asProblem(error));
+      isTold = true;
     }
-  };
-  walk(plan, new Set(), []);
-  return texts;
+  }
+  if (!isTold || first.param?.startsWith("inputSchema")) report(first);
 }

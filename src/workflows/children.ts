@@ -34,7 +34,7 @@ export async function startChild(
     job = await acceptOnce(on, jobId, () => accept(given));
     await context.confirm(); // a worker that has lost the run must not go on with it
   }
-  if (course.frame.openOf(attempt.path)?.child?.jobId !== jobId)
+  if (course.frame.open.get(attempt.path)?.child?.jobId !== jobId)
     await noteOpen(on, course.frame, attempt, { status: "waiting", child: { kind, jobId, ids: job.subject } });
   if (!isFinal(job.status)) throw new Waiting(() => hasEnded(on, jobId));
   if (job.status === "completed") return { result: job.result };

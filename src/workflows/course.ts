@@ -14,11 +14,13 @@ export type Walk = {
   turn: Turn;
   texts: RunTexts;
   root: Frame;
+  /** Its steps, and how many these are with those within them. */
+  planned: readonly PlannedStep[];
   allSteps: number;
   /** How far followers were told that the run is. */
   progress: { stage: string; done: number; total: number };
   /** Walks through a list of steps, those that have a result included. */
-  walkSteps(course: Course, list: readonly PlannedStep[]): Promise<void>;
+  walkSteps(on: Walk, course: Course, list: readonly PlannedStep[]): Promise<void>;
   /** Collects what a dry run would call. Absent of a run that calls it. */
   dry?: { calls: object[] };
 };

@@ -7,8 +7,9 @@ import {
 } from "../definitions/definitions.ts";
 import { checkToolSchema } from "../definitions/published-tools.ts";
 import { defined } from "../lib/defined.ts";
+import type { AppError } from "../lib/errors.ts";
 import type { WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
-import { problemsOf } from "./check-definition.ts";
+import { checkDefinition } from "./check-definition.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";
 import { eachStep, planSteps } from "./steps.ts";
@@ -27,7 +28,7 @@ export function makeWorkflowDefinitions(
     async toChange({ tenantId }, body: WorkflowBody, earlier) {
       checkDefinitionSize(body, "steps"); // first: the other checks take longer, the larger it is
       const workflowId = earlier && "_id" in earlier ? String(earlier._id) : undefined; // of one that is replaced
-      for await (const problem of problemsOf(deps, { tenantId, body, workflowId })) throw problem;
+      await checkDefinition(deps, { tenantId, body, workflowId }, throwIt);
       const { name, description, steps, inputSchema, publish } = body;
       if (publish) checkToolSchema(inputSchema);
       return {
@@ -43,6 +44,10 @@ export function makeWorkflowDefinitions(
     toSummary: toWorkflowSummary,
   });
 }
+
+const throwIt = (problem: AppError): never => {
+  throw problem;
+};
 
 /** The definition that was kept: checked when it was written. */
 export const toDefinition = ({ definition }: { definition: string }): WorkflowBody => JSON.parse(definition);

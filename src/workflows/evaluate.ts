@@ -85,7 +85,7 @@ function parseField(
   return inField(place.at, () => textsOf(field)).map(({ at, text, parsedAs }) => {
     const param = `${step}.${at}`;
     place.at = param;
-    const parsed = place.parsed.within(names ?? []);
+    const parsed = names?.length ? place.parsed.within(names) : place.parsed;
     const parse = () => (parsedAs === "template" ? parsed.template(text).expressions : [parsed[parsedAs](text)]);
     return { param, expressions: inField(param, parse) };
   });
@@ -95,7 +95,8 @@ function fillField(
   { at, value, kind }: StepField,
   { work, scope, room, place }: { work: Fill; scope: Scope; room: Room; place: Place },
 ): unknown {
-  const parsed = place.parsed.within(Object.keys(work.scope.values ?? {}));
+  const { values } = work.scope;
+  const parsed = values === undefined ? place.parsed : place.parsed.within(Object.keys(values));
   return mapTexts(value, at, (text, here) => {
     place.at = `${work.field}.${here}`;
     return inField(place.at, () => {

@@ -231,7 +231,7 @@ const MAX_READ = 500_000;
 export function isInstant({ fields, scope }: Pick<Fill, "fields" | "scope">, parsed: ParsedTexts): boolean {
   if (!fields.every(({ value }) => typeof value === "string")) return false;
   const expressions: Expression[] = [];
-  const own = parsed.within(Object.keys(scope.values ?? {}));
+  const own = scope.values ? parsed.within(Object.keys(scope.values)) : parsed;
   for (const { text, parsedAs } of fields.flatMap(textsOf)) {
     const known = own[parsedAs].known(text);
     if (!known) return false;

@@ -3,17 +3,18 @@ import type { WorkContext } from "../jobs/work.ts";
 import { AppError, isCancel, notFound, Pause, toErrorView } from "../lib/errors.ts";
 import { derivedId } from "../lib/ids.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
-import type { WorkflowRunEnd, WorkflowRunRecord } from "../store/workflow-run-store.ts";
+import type { WorkflowRunEnd } from "../store/workflow-run-store.ts";
+import type { WorkflowStepRecord } from "../store/workflow-step-store.ts";
+import { advance } from "./advance.ts";
 import type { Course, Walk } from "./course.ts";
 import { toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import { type Frame, openFrame, toRunTexts } from "./frame.ts";
+import { openFrame, pathIn, toRunTexts } from "./frame.ts";
 import { makeTurn, RunEnds, StepFailed, TurnOver } from "./pauses.ts";
 import { toResult } from "./run-view.ts";
 import type { WorkflowResult } from "./schemas.ts";
 import { toJsonValue } from "./scope-texts.ts";
-import { countSteps, planSteps } from "./steps.ts";
-import { walkSteps } from "./walk.ts";
+import { countSteps, kindOf, type PlannedStep, planSteps } from "./steps.ts";
 import { withdrawApprovals } from "./withdraw-approvals.ts";
 
 /**
@@ -65,7 +66,10 @@ async function walkToEnd(
   const { tenantId, _id: runId } = run;
   const finish = async ({ output, ...closing }: Closing) => {
     const end = { ...closing, ...(output === undefined ? {} : { output }), finishedAt: new Date() };
-    if (await deps.store.workflowRuns.finish(tenantId, runId, end, await bytesOf(deps, run, root))) {
+    const ofItems = run.definition.includes('"for_each"')
+      ? await deps.store.workflowRuns.itemBytes(tenantId, runId)
+      : 0;
+    if (await deps.store.workflowRuns.finish(tenantId, runId, end, root.bytes + ofItems)) {
       if (run.definition.includes('"human_approval"')) await withdrawApprovals(deps, run);
       return end;
     }
@@ -91,14 +95,13 @@ async function walkToEnd(
 
 /** Walks through all steps; how the run ends. @throws TurnOver; what `advance` throws. */
 export async function walkAll(on: Walk): Promise<Closing> {
-  const planned = planSteps(toDefinition(on.run).steps);
   const line = { previous: toJsonValue(undefined), last: undefined };
   const course: Course = {
     ...{ frame: on.root, line, signal: on.context.signal, deadlineAt: Number.POSITIVE_INFINITY },
     ...{ width: MAX_WIDTH, isNested: false },
   };
   try {
-    await on.walkSteps(course, planned);
+    await walkSteps(on, course, on.planned);
     return { status: "completed", output: course.line.last };
   } catch (error) {
     if (error instanceof RunEnds) return { status: error.status };
@@ -113,15 +116,13 @@ export function openWalk(
   known: Pick<Walk, "run" | "texts" | "root" | "dry">,
   context: WorkContext,
 ): Walk {
-  const allSteps = countSteps(planSteps(toDefinition(known.run).steps));
-  const on: Walk = {
-    ...known,
-    ...{ deps, context, allSteps },
+  const planned = planSteps(toDefinition(known.run).steps);
+  const allSteps = countSteps(planned);
+  return {
+    ...{ ...known, deps, context, planned, allSteps, walkSteps },
     turn: makeTurn({ shortMs: TURN_MS, longMs: LONG_TURN_MS, signal: context.signal }),
-    progress: { stage: "steps", done: known.root.count(), total: allSteps },
-    walkSteps: (course, list) => walkSteps(on, course, list),
+    progress: { stage: "steps", done: known.root.results.size, total: allSteps },
   };
-  return on;
 }
 
 /** What the job's work throws when none of its steps can go on now. */
@@ -138,8 +139,37 @@ async function pause({ deps, run, turn, context, progress }: Walk): Promise<Paus
   return paused;
 }
 
-/** The bytes of a run's results. */
-async function bytesOf({ store }: WorkflowsDeps, { tenantId, _id, definition }: WorkflowRunRecord, root: Frame) {
-  const ofSteps = root.results().reduce((sum, { bytes = 0 }) => sum + bytes, 0);
-  return definition.includes('"for_each"') ? ofSteps + (await store.workflowRuns.itemBytes(tenantId, _id)) : ofSteps;
+/** Walks through a list of steps, those that have a result included. @throws StepFailed; RunEnds; what `advance` throws. */
+async function walkSteps(on: Walk, course: Course, list: readonly PlannedStep[]): Promise<void> {
+  for (let at = 0; at < list.length; at += 1) {
+    const planned = list[at];
+    if (planned === undefined) return;
+    const result = course.frame.results.get(pathIn(course.frame, planned)) ?? (await advance(on, course, planned));
+    const target = result.status === "failed" ? jumpOf(planned, result) : undefined;
+    if (target === undefined) await follow(on, course, planned, result);
+    else at = list.findIndex(({ id }) => id === target) - 1;
+  }
+}
+
+/** Where the run goes on after a step that failed; undefined: with the next one. @throws StepFailed when it does not. */
+function jumpOf({ step }: PlannedStep, { error, output }: WorkflowStepRecord): string | undefined {
+  const { onError } = step;
+  if (typeof onError === "object" && "goto" in onError) return onError.goto;
+  if (typeof onError === "object" && output !== undefined) return undefined;
+  throw new StepFailed(error ?? { type: "server_error", code: "internal", message: "The step failed." });
+}
+
+/** Does what the result of a step means. */
+async function follow(on: Walk, course: Course, planned: PlannedStep, result: WorkflowStepRecord): Promise<void> {
+  const { output = "null", ends } = result;
+  if (ends) throw new RunEnds(ends);
+  const { effect, isSilent } = kindOf(planned.step);
+  if (!isSilent) {
+    course.line.previous = toJsonValue(output);
+    course.line.last = output;
+  }
+  if (!effect) return; // the outputs of other types may be long
+  const { end, branch = "" } = effect(JSON.parse(output));
+  if (end) throw new RunEnds(end);
+  await walkSteps(on, course, planned.branches[branch] ?? []);
 }

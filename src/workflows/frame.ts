@@ -14,77 +14,64 @@ export function toRunTexts(run: WorkflowRunRecord): RunTexts {
   return { input: toJsonValue(run.input), run: toJsonValue(JSON.stringify(about)) };
 }
 
-/** Where a frame is. `scope`: of its results in the store; `from` and `to`: what its paths begin with in the definition, and in the run. */
-type FramePlace = { scope: string; from: string; to: string };
-
-type FrameSetup = FramePlace & {
-  texts: RunTexts;
-  /** The frame around an item's. */
-  outer?: Pick<Frame, "steps" | "values">;
-  values?: Readonly<Record<string, JsonValue>>;
-  results: readonly WorkflowStepRecord[];
-  open: readonly OpenStepRecord[];
-};
-
-export type Frame = {
-  scope: string;
-  /** What its steps see by name, besides what all steps do. */
-  values: Readonly<Record<string, JsonValue>>;
-  /** The results that its steps may read. */
-  steps(): ReadonlyMap<string, StepText>;
-  /** A step's path in the run. */
-  pathOf(planned: Pick<PlannedStep, "path">): string;
-  resultOf(path: string): WorkflowStepRecord | undefined;
-  openOf(path: string): OpenStepRecord | undefined;
-  noteOpen(step: OpenStepRecord): void;
-  /** The place of the next result. */
-  nextSeq(): number;
-  /** Adds a result that was recorded just now. */
-  add(result: WorkflowStepRecord): void;
-  /** Results so far. */
-  count(): number;
-  results(): WorkflowStepRecord[];
-  toScope(previous: JsonValue): ScopeTexts;
-};
-
 /**
  * The steps of a run outside of lists over items, or those for one item: the results that are recorded, and what expressions see
  * of them and of the frame around. A frame has as many steps as the definition, at most.
  */
-export function openFrame({ scope, from, to, texts, outer, values = {}, results, open }: FrameSetup): Frame {
-  const byPath = new Map<string, WorkflowStepRecord>();
-  const opened = new Map(open.map((step) => [step.path, step]));
-  const outputs = new Map<string, StepText>();
-  const seen = { ...outer?.values, ...values };
-  const add = (result: WorkflowStepRecord) => {
-    byPath.set(result.path, result);
-    const { status, error, finishReason } = result;
-    const said = error && { code: error.code, message: error.message };
-    outputs.set(result.id, defined({ status, output: toJsonValue(result.output), finishReason, error: said }));
-  };
-  for (const result of results) add(result);
-  let seq = Math.max(-1, ...results.map((result) => result.seq));
-  const steps = (): ReadonlyMap<string, StepText> =>
-    outer === undefined ? outputs : new Map([...outer.steps(), ...outputs]);
-  return {
-    scope,
-    values: seen,
-    steps,
-    pathOf: ({ path }: Pick<PlannedStep, "path">) => `${to}${path.slice(from.length)}`,
-    resultOf: (path: string) => byPath.get(path),
-    openOf: (path: string) => opened.get(path),
-    noteOpen: (step: OpenStepRecord) => void opened.set(step.path, step),
-    nextSeq: () => {
-      seq += 1;
-      return seq;
-    },
-    add,
-    count: () => byPath.size,
-    results: () => [...byPath.values()],
-    toScope: (previous: JsonValue): ScopeTexts => ({
-      ...texts,
-      ...{ steps: steps(), previous },
-      ...(Object.keys(seen).length === 0 ? {} : { values: seen }),
-    }),
-  };
+export type Frame = {
+  /** Of its results in the store. */
+  scope: string;
+  /** What its paths begin with in the definition, and in the run. */
+  from: string;
+  to: string;
+  texts: RunTexts;
+  /** The frame around an item's. */
+  outer?: Frame | undefined;
+  /** What its steps see by name, besides what all steps do. */
+  values?: Readonly<Record<string, JsonValue>> | undefined;
+  /** By path: its results, and what is noted of steps that have begun. */
+  results: Map<string, WorkflowStepRecord>;
+  open: Map<string, OpenStepRecord>;
+  /** What expressions see of its results, by the ids of the steps. */
+  seen: Map<string, StepText>;
+  /** The place of the latest result. */
+  seq: number;
+  /** How many bytes the store keeps for its results. */
+  bytes: number;
+};
+
+type FrameSetup = Pick<Frame, "scope" | "from" | "to" | "texts" | "outer" | "values"> & {
+  results: readonly WorkflowStepRecord[];
+  open: readonly OpenStepRecord[];
+};
+
+export function openFrame({ results, open, values, outer, ...about }: FrameSetup): Frame {
+  const named = outer?.values || values ? { values: { ...outer?.values, ...values } } : {};
+  const known = { results: new Map(), seen: new Map(), open: new Map(open.map((step) => [step.path, step])) };
+  const frame: Frame = { ...about, outer, ...named, ...known, seq: -1, bytes: 0 };
+  for (const result of results) addResult(frame, result);
+  return frame;
 }
+
+/** Adds a result that is recorded. */
+export function addResult(frame: Frame, result: WorkflowStepRecord): void {
+  const { path, id, seq, bytes = 0, status, error, finishReason } = result;
+  frame.results.set(path, result);
+  frame.seq = Math.max(frame.seq, seq);
+  frame.bytes += bytes;
+  const said = error && { code: error.code, message: error.message };
+  frame.seen.set(id, defined({ status, output: toJsonValue(result.output), finishReason, error: said }));
+}
+
+/** A step's path in the run. */
+export const pathIn = ({ from, to }: Frame, { path }: Pick<PlannedStep, "path">) => `${to}${path.slice(from.length)}`;
+
+/** What the expressions of the next step may read. */
+export function toScope(frame: Frame, previous: JsonValue): ScopeTexts {
+  const { texts, values } = frame;
+  const steps = frame.outer === undefined ? frame.seen : allSeen(frame);
+  return { ...texts, steps, previous, ...(values === undefined ? {} : { values }) };
+}
+
+const allSeen = ({ outer, seen }: Frame): Map<string, StepText> =>
+  outer === undefined ? seen : new Map([...allSeen(outer), ...seen]);

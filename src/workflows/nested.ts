@@ -26,12 +26,16 @@ export function makeNested(on: Walk, course: Course, attempt: Attempt): Nested {
     scope,
     width: course.width,
     get opened() {
-      return frame.openOf(path);
+      return frame.open.get(path);
     },
     note: (fields) => noteOpen(on, frame, attempt, fields),
     async walkBranch(name, signal) {
       const own = { previous: line.previous, last: undefined };
-      await on.walkSteps({ ...course, line: own, signal, deadlineAt, isNested: true }, planned.branches[name] ?? []);
+      await on.walkSteps(
+        on,
+        { ...course, line: own, signal, deadlineAt, isNested: true },
+        planned.branches[name] ?? [],
+      );
       return { output: toOutput(own) };
     },
     readItems: items.read,
@@ -39,7 +43,7 @@ export function makeNested(on: Walk, course: Course, attempt: Attempt): Nested {
       const own = items.open(index, values);
       const flow = { previous: line.previous, last: undefined };
       const inner = { ...course, frame: own, line: flow, signal, deadlineAt, width, isNested: true };
-      await on.walkSteps(inner, planned.branches.do ?? []);
+      await on.walkSteps(on, inner, planned.branches.do ?? []);
       items.close(index);
       return { output: toOutput(flow), spent: spentIn(own) };
     },
@@ -109,7 +113,7 @@ function makeItemFrames({ deps, run, texts }: Walk, { frame: outer }: Course, at
 
 const toOutput = ({ last }: { last: string | undefined }) => last ?? "null";
 
-const spentIn = (frame: Frame): Spent => sumSpent(frame.results().flatMap(({ spent }) => spent ?? []));
+const spentIn = (frame: Frame): Spent => sumSpent([...frame.results.values()].flatMap(({ spent }) => spent ?? []));
 
 type Tasks = { tasks: Iterable<(signal: AbortSignal) => Promise<void>>; atOnce: number };
 

@@ -149,7 +149,6 @@ export function makeTurn({ shortMs, longMs, signal }: { shortMs: number; longMs:
 
 /** Aborts with the error of a step whose time is over; `at`: when that is, in ms since 1970. Call `stop` at the step's end. */
 export function makeDeadline(signal: AbortSignal, at: number) {
-  if (at === Number.POSITIVE_INFINITY) return { signal, stop: () => undefined };
   const own = new AbortController();
   const { timer, stop } = {
     timer: setTimeout(() => own.abort(timedOut()), clampMs(at - Date.now())),

@@ -9,7 +9,7 @@ import type {
   WorkflowRunRecord,
   WorkflowRunSummaryRecord,
 } from "../store/workflow-run-store.ts";
-import type { OpenStepRecord, WorkflowStepRecord } from "../store/workflow-step-store.ts";
+import type { OpenStepRecord, StepChild, WorkflowStepRecord } from "../store/workflow-step-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import type { WorkflowResult, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 
@@ -24,8 +24,11 @@ export async function readRun(
 ): Promise<WorkflowRunView> {
   const { tenantId, _id, jobId } = run;
   const readSteps = () => store.workflowRuns.steps(tenantId, _id);
-  const findJob = () => jobs.find(tenantId, jobId);
-  const [job, steps, open] = await Promise.all([findJob(), readSteps(), store.workflowRuns.shownOpen(tenantId, _id)]);
+  const [job, steps, open] = await Promise.all([
+    jobs.find(tenantId, jobId),
+    readSteps(),
+    store.workflowRuns.shownOpen(tenantId, _id),
+  ]);
   if (!mayHaveEnded(run, job)) return toRunView(run, { steps, open, job, at });
   const ended = (await store.workflowRuns.get(tenantId, _id)) ?? run;
   return toRunView(ended, { steps: await readSteps(), open, job, at });
@@ -95,11 +98,10 @@ function toStepView(step: WorkflowStepRecord): StepView {
   const { id, path, status, startedAt, finishedAt, attempts, output, error, spent, finishReason, items } = step;
   const about = { id, type: typeOf(step), path, status, startedAt, finishedAt, attempts, error, finishReason, items };
   const used = { tokensUsed: spent?.tokens, costUsd: spent?.costUsd };
-  return toView({ ...about, output: parsed(output), ...used, child: toChildView(step) });
+  return toView({ ...about, output: parsed(output), ...used, child: step.child && toChildView(step.child) });
 }
 
-const toChildView = ({ child }: Pick<OpenStepRecord, "child">) =>
-  child && { ...child.ids, kind: child.kind, jobId: child.jobId };
+const toChildView = ({ ids, kind, jobId }: StepChild) => ({ ...ids, kind, jobId });
 
 /** The steps that a run is at, or was at when it was cancelled: those that wait, or are to be attempted again. */
 function toOpenSteps(run: WorkflowRunRecord, { steps, open, job }: Read): StepView[] {
@@ -113,7 +115,7 @@ function toOpenSteps(run: WorkflowRunRecord, { steps, open, job }: Read): StepVi
   return known.flatMap((step): StepView[] => {
     const { id, path, startedAt, attempts } = step;
     const about = { id, type: typeOf(step), path, startedAt, attempts };
-    const more = "scope" in step ? { items: step.items, child: toChildView(step) } : {};
+    const more = "scope" in step ? { items: step.items, child: step.child && toChildView(step.child) } : {};
     if (end?.status === "cancelled")
       return [toView({ ...about, ...more, status: end.status, finishedAt: end.finishedAt })];
     if (end || (step === asked && !isWaiting(run, job))) return [];

@@ -17,15 +17,15 @@ export type StepText = { at: string; text: string; parsedAs: "template" | "condi
 const MAX_BODY_DEPTH = 32;
 const MAX_BODY_TEXTS = 1_000;
 
-function parserOf(kind: StepField["kind"]): StepText["parsedAs"] {
-  if (kind === "condition" || kind === "expression") return "condition";
-  return kind === "rule" || kind === "rule-value" ? "rule" : "template";
-}
+const parsers: Record<StepField["kind"], StepText["parsedAs"]> = {
+  ...{ condition: "condition", expression: "condition", rule: "rule", "rule-value": "rule" },
+  ...{ text: "template", url: "template", value: "template" },
+};
 
 /** The texts of a field that are expressions or hold some. @throws ExpressionProblem for a value that is too deep or too large. */
 export function textsOf({ at, value, kind }: StepField): StepText[] {
   const texts: StepText[] = [];
-  const parsedAs = parserOf(kind);
+  const parsedAs = parsers[kind];
   mapTexts(value, at, (text, here) => texts.push({ at: here, text, parsedAs }));
   if (texts.length > MAX_BODY_TEXTS) throw new ExpressionProblem(`It holds more than ${MAX_BODY_TEXTS} texts.`, 0);
   return texts.filter(({ text }) => parsedAs !== "template" || text.includes("{{"));

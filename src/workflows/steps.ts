@@ -77,16 +77,21 @@ export const stepsSchema = z
       )} Each may have an \`id\`, \`retry: { attempts, backoffMs }\`, \`timeoutMs\` and \`onError: { goto | default }\`.`,
   );
 
+const nestingFields = [...new Set(kinds.flatMap(({ nests = [] }) => nests))];
+
 /** Steps of steps, looked at without recursion: a body may nest as deep as it likes. */
 function findNestingProblem(list: readonly unknown[]): string | undefined {
-  const fields = [...new Set(kinds.flatMap(({ nests = [] }) => nests))];
   let level: unknown[] = [...list];
   let count = 0;
   for (let depth = 1; level.length > 0; depth += 1) {
     count += level.length;
     if (depth > MAX_DEPTH) return `Steps nest deeper than ${MAX_DEPTH}.`;
     if (count > MAX_STEPS) return `There are more than ${MAX_STEPS} steps.`;
-    level = level.flatMap((step) => fields.flatMap((field) => listsIn(step, field).flatMap(({ list }) => list)));
+    const next: unknown[] = [];
+    for (const step of level)
+      for (const field of nestingFields)
+        for (const { list } of listsIn(step, field)) for (const one of list) next.push(one);
+    level = next;
   }
   return undefined;
 }
@@ -111,12 +116,14 @@ export function planSteps(steps: readonly Step[]): PlannedStep[] {
     list.map((step, index) => {
       count += 1;
       const place = { id: step.id ?? `step_${count}`, path: `${path}${index}`, field: `${field}[${index}]` };
-      const lists = (kindOf(step).nests ?? []).flatMap((field) => listsIn(step, field));
-      const branches = lists.map(({ name, list: inner }) => {
-        const steps = inner as Step[]; // the schema of the step's type has read them
-        return [name, plan(steps, `${place.path}/${name}/`, `${place.field}.${name.replace("/", ".")}`)] as const;
-      });
-      return { step, ...place, branches: Object.fromEntries(branches) };
+      const branches: Record<string, PlannedStep[]> = {};
+      for (const nesting of kindOf(step).nests ?? []) {
+        for (const { name, list: inner } of listsIn(step, nesting)) {
+          const steps = inner as Step[]; // the schema of the step's type has read them
+          branches[name] = plan(steps, `${place.path}/${name}/`, `${place.field}.${name.replace("/", ".")}`);
+        }
+      }
+      return { step, ...place, branches };
     });
   return plan(steps, "", "steps");
 }

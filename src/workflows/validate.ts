@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { toPlainWords } from "../lib/issue-messages.ts";
-import { problemsOf } from "./check-definition.ts";
+import { checkDefinition } from "./check-definition.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { workflowBodySchema } from "./schemas.ts";
 
@@ -18,17 +18,16 @@ export const validationSchema = z.object({
 });
 export type Validation = z.output<typeof validationSchema>;
 
-/** Checks a definition as its creation does, and gives all problems. @throws as `problemsOf`. */
+/** Checks a definition as its creation does, and gives all problems. @throws as `checkDefinition`. */
 export async function validate(deps: WorkflowsDeps, tenantId: string, given: unknown): Promise<Validation> {
   const read = workflowBodySchema.safeParse(given, { error: toPlainWords });
   const problems: Validation["problems"] = [];
   const add = (path: string, code: string, message: string) =>
     problems.push({ path: path.slice(0, MAX_SHOWN), code, message: message.slice(0, MAX_SHOWN) });
   if (read.success) {
-    for await (const { param = "", code, message } of problemsOf(deps, { tenantId, body: read.data })) {
-      if (problems.length >= MAX_PROBLEMS) break;
-      add(param, code, message);
-    }
+    await checkDefinition(deps, { tenantId, body: read.data }, ({ param = "", code, message }) => {
+      if (problems.length < MAX_PROBLEMS) add(param, code, message);
+    });
   } else {
     for (const { path, message } of read.error.issues.slice(0, MAX_PROBLEMS))
       add(toPath(path), "invalid_request", `It ${message}.`);

@@ -24,12 +24,7 @@ import { withdrawApprovals } from "./withdraw-approvals.ts";
 /** Jobs inside of which a run may be accepted, itself not counted: so a workflow calls another one up to a depth of 5. */
 const MAX_NESTING = 5;
 
-/** @throws AppError `call_too_deep`. */
-function assertNesting(): void {
-  if (currentNesting() < MAX_NESTING) return;
-  const message = `Workflows, and what they start, run inside of each other ${MAX_NESTING} deep at most.`;
-  throw new AppError("call_too_deep", message);
-}
+const tooDeep = `Workflows, and what they start, run inside of each other ${MAX_NESTING} deep at most.`;
 
 /** A run of a workflow to accept. */
 type WorkflowRunRequest = RunRequest<ExecuteInput & { callback?: { url: string } | undefined }> & {
@@ -42,7 +37,7 @@ export type Workflows = ReturnType<typeof makeWorkflows>;
 export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
   const { workflowRuns, workflows } = given.store;
   const accept = async (request: WorkflowRunRequest): Promise<{ job: JobRecord }> => {
-    assertNesting();
+    if (currentNesting() >= MAX_NESTING) throw new AppError("call_too_deep", tooDeep);
     const record = await toRun(deps, request);
     await takeRun(deps.quotas, record);
     await workflowRuns.insert(record);

@@ -23,7 +23,7 @@ const TENANTS_A_PASS = 1_000;
  */
 export function keepReconciled(platform: Platform) {
   const { jobs, waits, works, approvals, rag, vectorStores, batches, automation, callbacks, announcements } = platform;
-  const { config, logger, metrics } = platform;
+  const { kin, config, logger, metrics } = platform;
   const sweeps = [
     async () => {
       const { requeued, expired } = await jobs.reconcile();
@@ -36,6 +36,7 @@ export function keepReconciled(platform: Platform) {
     rag.sweepRefreshes,
     vectorStores.sweep,
     () => sweepWorks(jobs, works),
+    kin.sweep,
   ];
   const reconcile = () => sweepEach<() => Promise<unknown>>(sweeps, (sweep) => sweep());
   const { reconcileEveryMs } = config.jobs;

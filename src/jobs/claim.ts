@@ -37,18 +37,29 @@ function endOf(progress: JobProgress, result: unknown): JobProgress {
   return stage === undefined ? { ...progress, stage: "completed", done: progress.total } : { ...progress, stage };
 }
 
+function announceEnd(job: HeldJob | null, ended: (job: EndedJob) => void): HeldJob | null {
+  if (job) ended(job);
+  return job;
+}
+
 export type Lease = { jobId: string; token: string };
 type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
+export type EndedJob = JobPlace & Pick<JobRecord, "unsettledSince">;
 type Change = Pick<UpdateFilter<JobRecord>, "$set" | "$unset">;
 export type Claims = ReturnType<typeof makeClaims>;
 
 /**
  * The compare-and-sets that decide who runs a job and what becomes of it. `leaseMs`: silence after which it is lost;
- * `notify`: called with a job that has changed for those who follow it. Only the holder of the lease may change
+ * `notify`: called with a job that has changed for those who follow it; `ended`: with one that has ended. Only the holder of the lease may change
  * a job that runs: all changes resolve with what it does not know of the record, or null when another holds it or the job
  * has ended. Each change of the state is an event of its own.
  */
-export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPlace) => void = () => undefined) {
+export function makeClaims(
+  store: JobStore,
+  leaseMs: number,
+  notify: (job: JobPlace) => void = () => undefined,
+  ended: (job: EndedJob) => void = () => undefined,
+) {
   const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
   const leaseEnd = () => new Date(Date.now() + leaseMs);
   const announced = async <J extends HeldJob>(change: Promise<J | null>) => {
@@ -56,14 +67,16 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
     if (job !== null) notify(job);
     return job;
   };
-  const end = (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) =>
-    announced(
+  const end = async (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) => {
+    const job = await announced(
       store.changeHeld(running(lease), {
         $set: { ...fields, ...endedNow() },
         $unset: { lease: "", checkAt: "", ...(fields.error ? {} : { error: "" }) },
         $inc: { lastEventId: 1 },
       }),
     );
+    return announceEnd(job, ended);
+  };
   const giveBack = (lease: Lease, { $set, $unset }: Change, counter: { attempts: -1 } | { failures: 1 }) =>
     store.changeHeld(running(lease), {
       $set: { ...$set, updatedAt: new Date() },
@@ -123,6 +136,8 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
     /** Notes that a former holder is still alive, so that the job did not crash its process. */
     overtaken: (jobId: string) =>
       store.change({ jobId, from: ["queued", "running", "awaiting"] }, { $inc: { overtaken: 1 } }),
+    /** Takes back attempts that were lost with their workers: the job has come further since, so it was not the cause. */
+    forgive: (lease: Lease, lost: number) => store.changeHeld(running(lease), { $inc: { attempts: -lost } }),
     /** Returns the job to its queue without counting the attempt, as at shutdown. */
     release: (lease: Lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }, noAttempt),
   };

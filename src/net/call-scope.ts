@@ -7,13 +7,19 @@ export const DEPTH_HEADER = "x-svc-depth";
 /** Calls of this service inside of each other at most, as many as agents that call agents. */
 const MAX_DEPTH = 3;
 
-/** The request that work is done for: its id, and how many calls of this service stand behind it. */
-type CallScope = { requestId: string | undefined; depth: number };
+/**
+ * The request that work is done for: its id, and how many calls of this service stand behind it. `nesting`: inside of how many
+ * jobs the work is done, its own included.
+ */
+type CallScope = { requestId: string | undefined; depth: number; nesting?: number };
 
 const scopes = new AsyncLocalStorage<CallScope>();
 
 /** How many calls of this service stand behind what runs now; 0 for what a client asked for. */
 export const currentDepth = (): number => scopes.getStore()?.depth ?? 0;
+
+/** Inside of how many jobs what runs now is done; 0 outside of any. */
+export const currentNesting = (): number => scopes.getStore()?.nesting ?? 0;
 
 /** The id of the request that what runs now is done for, also in the jobs that it submitted; undefined for what nobody asked for. */
 export const currentRequestId = (): string | undefined => scopes.getStore()?.requestId;

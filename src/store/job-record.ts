@@ -41,6 +41,14 @@ export type JobRecord = {
   trace?: string;
   /** How many calls of this service stand behind it; absent for what a client asked for. */
   depth?: number;
+  /** The job whose work has submitted it and waits for its end: it is cancelled with that. */
+  parentJobId?: string;
+  /** Inside of how many jobs it was submitted; absent outside of any. */
+  nesting?: number;
+  /** Of a job with a parent, or with children: since when these may not know of its end. */
+  unsettledSince?: Date;
+  /** The lease under which its parent was run when a sweep looked: the worker may not have read the end. */
+  seenLease?: string;
   createdAt: Date;
   updatedAt: Date;
   startedAt?: Date;

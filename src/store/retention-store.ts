@@ -6,12 +6,8 @@ import { ofTenant, type TenantOwned } from "./collection.ts";
 import { BYTES_BESIDE_TEXTS, type CompletionRecord, completionsCollection, toLogUse } from "./completion-store.ts";
 import { aboutUse, toRemoved } from "./run-use.ts";
 import { makeUseStore } from "./use-store.ts";
-import {
-  type WorkflowRunRecord,
-  type WorkflowStepRecord,
-  workflowRunCollection,
-  workflowStepCollection,
-} from "./workflow-run-store.ts";
+import { type WorkflowRunRecord, workflowRunCollection } from "./workflow-run-store.ts";
+import { openStepCollection, workflowItemCollection, workflowStepCollection } from "./workflow-step-store.ts";
 
 /** Records that one call removes at most: each takes a moment of everybody's store. */
 export const REMOVED_AT_A_TIME = 200;
@@ -23,7 +19,9 @@ export const REMOVED_AT_A_TIME = 200;
 export function makeRetentionStore(db: Db) {
   const completions = db.collection<CompletionRecord>(completionsCollection.name);
   const workflowRuns = db.collection<WorkflowRunRecord>(workflowRunCollection.name);
-  const workflowSteps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
+  const ofWorkflowRuns = [workflowStepCollection, workflowItemCollection, openStepCollection].map(({ name }) =>
+    db.collection<TenantOwned & { runId: string }>(name),
+  );
   const agentRuns = db.collection<AgentRunRecord>(agentRunCollection.name);
   const auditSteps = db.collection<AuditEntry>(auditCollection.name);
   const use = makeUseStore(db);
@@ -73,7 +71,9 @@ export function makeRetentionStore(db: Db) {
     /** Deletes ended runs and their step results. */
     async removeWorkflowRuns(before: Date): Promise<number> {
       const old = await findOld(workflowRuns, { kind: "workflowRun", before, filter: { end: { $exists: true } } });
-      for (const { _id, tenantId } of old) await workflowSteps.deleteMany(ofTenant(tenantId, { runId: _id }));
+      for (const { _id, tenantId } of old) {
+        for (const parts of ofWorkflowRuns) await parts.deleteMany(ofTenant(tenantId, { runId: _id }));
+      }
       return removeRuns(workflowRuns, old);
     },
     /** Deletes ended runs and their audit logs. */

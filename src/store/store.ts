@@ -53,7 +53,8 @@ import { makeWaitStore, waitCollection } from "./wait-store.ts";
 import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
 import { makeWebhookStore, webhookCollection } from "./webhook-store.ts";
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
-import { makeWorkflowRunStore, workflowRunCollection, workflowStepCollection } from "./workflow-run-store.ts";
+import { makeWorkflowRunStore, workflowRunCollection } from "./workflow-run-store.ts";
+import { openStepCollection, workflowItemCollection, workflowStepCollection } from "./workflow-step-store.ts";
 import { makeWorkflowStore, workflowCollection } from "./workflow-store.ts";
 
 /** Every repository of the product, and what concerns the connection as a whole. */
@@ -108,6 +109,8 @@ const declarations = [
   workflowCollection,
   workflowRunCollection,
   workflowStepCollection,
+  workflowItemCollection,
+  openStepCollection,
   approvalCollection,
   waitCollection,
 ];

@@ -19,7 +19,6 @@ import {
   type StopReason,
   stopReasons,
 } from "../store/agent-run-store.ts";
-import type { AuditCall } from "../store/audit-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { approveCall, withdrawApprovals } from "./approve-call.ts";
 import { type AuditLog, openAuditLog } from "./audit.ts";
@@ -96,7 +95,7 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
   try {
     const { logger } = context;
     const calls = new Map<string, ToolContext>();
-    const { tools, policies } = await makeTools({
+    const { tools, policyOf } = await makeTools({
       deps,
       run,
       usage,
@@ -125,7 +124,7 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
     };
     const iterations = makeIterations(auditLog, usage);
     const known = auditLog.recorded.filter(({ kind }) => kind === "intention").length;
-    const approve = (call: AuditCall) => approveCall({ deps, run, auditLog, policies, signal }, call);
+    const approve: Loop["approve"] = (call, args) => approveCall({ deps, run, auditLog, policyOf, signal }, call, args);
     const yieldTurn = () => turn.yieldAfter(iterations.count() - known);
     const guarded = { tenantId: run.tenantId, keyId: run.caller.keyId, agentId: run.agentId };
     const guardOutput = (output: string) => deps.guards.take(guarded, "toolOutput", output);

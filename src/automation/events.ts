@@ -6,6 +6,7 @@ import type { Waits } from "../jobs/waits.ts";
 import { defineWork, recordsOf, submitWork, type Work, type WorkContext } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { newId } from "../lib/ids.ts";
+import { toWellFormed } from "../lib/well-formed.ts";
 import type { EventRecord, OpenEvent } from "../store/event-store.ts";
 import type { Store } from "../store/store.ts";
 import type { TriggerRecord } from "../store/trigger-store.ts";
@@ -56,13 +57,13 @@ export function makeEvents(deps: EventsDeps) {
       ...event
     }: NewEvent): Promise<AcceptedEvent> {
       const { tenantId, name, sourceId } = event;
-      const data = await deps.guards.take({ tenantId, keyId }, "input", given);
+      const data = toWellFormed(await deps.guards.take({ tenantId, keyId }, "input", given));
       return deps.jobs.inTurn(tenantId, async () => {
         const now = new Date();
         const _id = newId("event");
         const record: EventRecord = {
           ...{ _id, tenantId, jobId, name, ...defined({ senderId, sourceId, type: event.type }) },
-          ...{ key: keyOf(sourceId ?? name, senderId ?? _id), data: JSON.stringify(data ?? null).toWellFormed() },
+          ...{ key: keyOf(sourceId ?? name, senderId ?? _id), data: JSON.stringify(data ?? null) },
           ...{ isOpen: true, createdAt: now, updatedAt: now, expireAt: new Date(now.getTime() + TAKEN_MS) },
         };
         await deps.quotas.check(tenantId, "openJobs");

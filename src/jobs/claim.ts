@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { UpdateFilter } from "mongodb";
+import type { GuardCount } from "../guards/rules.ts";
 import type { ErrorView } from "../lib/errors.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import type { HeldJob, JobStore } from "../store/job-store.ts";
@@ -37,7 +38,8 @@ function endOf(progress: JobProgress, result: unknown): JobProgress {
   return stage === undefined ? { ...progress, stage: "completed", done: progress.total } : { ...progress, stage };
 }
 
-export type Lease = { jobId: string; token: string };
+/** `found`: what guards have found in the job so far, which each change of its state writes down. */
+export type Lease = { jobId: string; token: string; found?: GuardCount[] };
 type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
 type Change = Pick<UpdateFilter<JobRecord>, "$set" | "$unset">;
 export type Claims = ReturnType<typeof makeClaims>;
@@ -50,6 +52,7 @@ export type Claims = ReturnType<typeof makeClaims>;
  */
 export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPlace) => void = () => undefined) {
   const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
+  const guardOf = ({ found = [] }: Lease) => (found.length > 0 ? { guard: found } : {});
   const leaseEnd = () => new Date(Date.now() + leaseMs);
   const announced = async <J extends HeldJob>(change: Promise<J | null>) => {
     const job = await change;
@@ -59,14 +62,14 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
   const end = (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) =>
     announced(
       store.changeHeld(running(lease), {
-        $set: { ...fields, ...endedNow() },
+        $set: { ...fields, ...guardOf(lease), ...endedNow() },
         $unset: { lease: "", checkAt: "", ...(fields.error ? {} : { error: "" }) },
         $inc: { lastEventId: 1 },
       }),
     );
   const giveBack = (lease: Lease, { $set, $unset }: Change, counter: { attempts: -1 } | { failures: 1 }) =>
     store.changeHeld(running(lease), {
-      $set: { ...$set, updatedAt: new Date() },
+      $set: { ...$set, ...guardOf(lease), updatedAt: new Date() },
       $inc: { ...counter, lastEventId: 1 },
       $unset: { ...$unset, lease: "" },
     });
@@ -80,7 +83,7 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
         $inc: { attempts: 1, lastEventId: 1 },
         $unset: { notBefore: "" },
       });
-      return record && { record, lease: { jobId, token } };
+      return record && { record, lease: { jobId, token, found: [...(record.guard ?? [])] } };
     },
     /** Notifies followers of a running job. A claim notifies nobody, since most jobs end before a follower could read it. */
     announce: notify,

@@ -38,6 +38,7 @@ const shown = [
   "startedAt",
   "finishedAt",
   "trace",
+  "guard",
   "error",
 ] as const;
 

@@ -37,7 +37,7 @@ function toRunView(
   const { tokens, costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
   return {
     ...toRunSummary(run, job?.status, at),
-    ...defined({ input: parsed(run.input), output: parsed(run.end?.output), error }),
+    ...defined({ input: parsed(run.input), output: parsed(run.end?.output), error, guard: job?.guard }),
     steps: [...steps.map(toStepView), ...toOpenStep(run, steps, job)],
     tokensUsed: tokens,
     costUsd,

@@ -25,6 +25,7 @@ export function toRunView(run: AgentRunRecord, entries: readonly AuditEntry[], j
       notices: notices.length > 0 ? notices : undefined,
       context: context === undefined ? undefined : JSON.parse(context),
       error: end ? end.error : job?.error,
+      guard: job?.guard,
     }),
     steps: joinSteps(entries),
     finalOutput: end?.output ?? "",

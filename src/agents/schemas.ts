@@ -2,6 +2,7 @@ import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions/definitions.ts";
 import { publishSchema } from "../definitions/published-tools.ts";
 import { outputTokensSchema } from "../definitions/runs.ts";
+import { guardCountsSchema } from "../guards/counts.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { withFewFields } from "../lib/bounded-json.ts";
 import { idSchema } from "../lib/ids.ts";
@@ -245,6 +246,7 @@ export const runViewSchema = z.object({
   notices: z.array(z.string()).optional().describe("What the run had to do without, as tools that cannot be used"),
   finalOutput: z.string(),
   error: errorViewSchema.optional(),
+  guard: guardCountsSchema.optional(),
   integrity: z.object({
     head: z.string(),
     verified: z.boolean(),

@@ -7,6 +7,7 @@ import { defineWork, recordsOf, submitWork, type Work, type WorkContext } from "
 import { defined } from "../lib/defined.ts";
 import { newId } from "../lib/ids.ts";
 import { toWellFormed } from "../lib/well-formed.ts";
+import { inOwnPart } from "../net/call-scope.ts";
 import type { EventRecord, OpenEvent } from "../store/event-store.ts";
 import type { Store } from "../store/store.ts";
 import type { TriggerRecord } from "../store/trigger-store.ts";
@@ -109,7 +110,8 @@ async function handOut(deps: EventsDeps, context: WorkContext) {
   for await (const trigger of triggersOf(deps, event)) {
     await context.progress({ stage: "starting", done: started, total: 0 });
     try {
-      if (await startTrigger(deps, { trigger, event, data, isLastAttempt, signal: context.signal })) started += 1;
+      const start = { trigger, event, data, isLastAttempt, signal: context.signal };
+      if (await inOwnPart(() => startTrigger(deps, start))) started += 1;
     } catch (error) {
       context.signal.throwIfAborted();
       failures.push(error); // it may pass: the others are started first

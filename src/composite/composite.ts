@@ -151,5 +151,5 @@ function toExecutionView(execution: CompositeRun, job: JobRecord | null): Execut
   const status = job?.status ?? (result ? "completed" : "failed");
   const steps = execution.steps.map((step, index) => toView({ index: index + 1, ...step }));
   const about = { executionId, jobId, pattern, profile, status, models, input };
-  return toView({ ...about, steps, result, error, createdAt, finishedAt });
+  return toView({ ...about, steps, result, error, guard: job?.guard, createdAt, finishedAt });
 }

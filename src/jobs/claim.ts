@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { UpdateFilter } from "mongodb";
+import type { GuardCount } from "../guards/rules.ts";
 import type { ErrorView } from "../lib/errors.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import type { HeldJob, JobStore } from "../store/job-store.ts";
@@ -37,12 +38,8 @@ function endOf(progress: JobProgress, result: unknown): JobProgress {
   return stage === undefined ? { ...progress, stage: "completed", done: progress.total } : { ...progress, stage };
 }
 
-function announceEnd(job: HeldJob | null, ended: (job: EndedJob) => void): HeldJob | null {
-  if (job) ended(job);
-  return job;
-}
-
-export type Lease = { jobId: string; token: string };
+/** `found`: what guards have found in the job so far, which each change of its state writes down. */
+export type Lease = { jobId: string; token: string; found?: GuardCount[] };
 type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
 export type EndedJob = JobPlace & Pick<JobRecord, "unsettledSince">;
 type Change = Pick<UpdateFilter<JobRecord>, "$set" | "$unset">;
@@ -50,9 +47,9 @@ export type Claims = ReturnType<typeof makeClaims>;
 
 /**
  * The compare-and-sets that decide who runs a job and what becomes of it. `leaseMs`: silence after which it is lost;
- * `notify`: called with a job that has changed for those who follow it; `ended`: with one that has ended. Only the holder of the lease may change
- * a job that runs: all changes resolve with what it does not know of the record, or null when another holds it or the job
- * has ended. Each change of the state is an event of its own.
+ * `notify`: called with a job that has changed for those who follow it; `ended`: with one that has ended. Only the holder of
+ * the lease may change a job that runs: all changes resolve with what it does not know of the record, or null when another
+ * holds it or the job has ended. Each change of the state is an event of its own.
  */
 export function makeClaims(
   store: JobStore,
@@ -61,6 +58,7 @@ export function makeClaims(
   ended: (job: EndedJob) => void = () => undefined,
 ) {
   const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
+  const guardOf = ({ found = [] }: Lease) => (found.length > 0 ? { guard: found } : {});
   const leaseEnd = () => new Date(Date.now() + leaseMs);
   const announced = async <J extends HeldJob>(change: Promise<J | null>) => {
     const job = await change;
@@ -68,18 +66,18 @@ export function makeClaims(
     return job;
   };
   const end = async (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) => {
-    const job = await announced(
-      store.changeHeld(running(lease), {
-        $set: { ...fields, ...endedNow() },
-        $unset: { lease: "", checkAt: "", ...(fields.error ? {} : { error: "" }) },
-        $inc: { lastEventId: 1 },
-      }),
-    );
-    return announceEnd(job, ended);
+    const change = {
+      $set: { ...fields, ...guardOf(lease), ...endedNow() },
+      $unset: { lease: "" as const, checkAt: "" as const, ...(fields.error ? {} : { error: "" as const }) },
+      $inc: { lastEventId: 1 },
+    };
+    const job = await announced(store.changeHeld(running(lease), change));
+    if (job) ended(job);
+    return job;
   };
   const giveBack = (lease: Lease, { $set, $unset }: Change, counter: { attempts: -1 } | { failures: 1 }) =>
     store.changeHeld(running(lease), {
-      $set: { ...$set, updatedAt: new Date() },
+      $set: { ...$set, ...guardOf(lease), updatedAt: new Date() },
       $inc: { ...counter, lastEventId: 1 },
       $unset: { ...$unset, lease: "" },
     });
@@ -93,7 +91,7 @@ export function makeClaims(
         $inc: { attempts: 1, lastEventId: 1 },
         $unset: { notBefore: "" },
       });
-      return record && { record, lease: { jobId, token } };
+      return record && { record, lease: { jobId, token, found: [...(record.guard ?? [])] } };
     },
     /** Notifies followers of a running job. A claim notifies nobody, since most jobs end before a follower could read it. */
     announce: notify,

@@ -52,7 +52,10 @@ export function makeExternalJobs(
     /** Returns which of these jobs still wait. */
     stillWaiting: store.findAwaiting,
     /** Ends a waiting job with its result or its error. Returns false if it has ended or was cancelled. */
-    async end(jobId: string, end: { result: unknown } | { error: ErrorView }): Promise<boolean> {
+    async end(
+      jobId: string,
+      { guard = [], ...end }: ({ result: unknown } | { error: ErrorView }) & Pick<JobRecord, "guard">,
+    ): Promise<boolean> {
       const isDone = "result" in end;
       const early = isDone ? earlyEndOf(end.result) : undefined;
       const whole = isDone ? { progress: { stage: "completed", done: 1, total: 1 } } : {};
@@ -60,7 +63,11 @@ export function makeExternalJobs(
       const status = isDone ? "completed" : "failed";
       const job = await store.change(
         { jobId, from: ["awaiting"] },
-        { $set: { ...outcome, status, ...endedNow() }, $inc: { lastEventId: 1 } },
+        {
+          $set: { ...outcome, status, ...endedNow() },
+          $inc: { lastEventId: 1 },
+          ...(guard.length > 0 && { $push: { guard: { $each: guard } } }),
+        },
       );
       if (!job) return false;
       notifications.changed(job);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { guardCountsSchema } from "../guards/counts.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { errorCodes, errorTypes } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
@@ -37,6 +38,7 @@ export const jobViewSchema = z.object({
   finishedAt: z.iso.datetime().optional(),
   attempts: z.number().int(),
   traceId: z.string().optional().describe("The W3C trace of its work, where the operator collects traces"),
+  guard: guardCountsSchema.optional(),
   result: z.unknown().optional(),
   error: errorViewSchema.optional(),
 });
@@ -61,7 +63,7 @@ export function toProgressView({ status, progress }: Pick<JobRecord, "status" | 
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
   const { subject: about, title, startedBy, requestId, parentJobId } = record;
   const traceId = record.trace?.split("-")[1]; // a `traceparent` is version, trace, span and flags
-  const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, error } = record;
+  const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, guard, error } = record;
   return toView({
     jobId,
     kind,
@@ -77,6 +79,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     finishedAt,
     attempts,
     traceId,
+    guard,
     error,
   });
 }

@@ -1,7 +1,7 @@
 import { defined } from "../lib/defined.ts";
 import { unavailable } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
-import { currentDepth, currentNesting, currentRequestId } from "../net/call-scope.ts";
+import { currentDepth, currentFound, currentNesting, currentRequestId } from "../net/call-scope.ts";
 import { currentTrace } from "../observe/tracing.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
@@ -50,7 +50,8 @@ export function newRecord(
 ) {
   const now = new Date();
   return {
-    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), startedBy, keyId, requestId: currentRequestId() }),
+    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), startedBy, keyId }),
+    ...defined({ requestId: currentRequestId(), guard: currentFound() }),
     _id,
     tenantId,
     kind,

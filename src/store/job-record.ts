@@ -1,3 +1,4 @@
+import type { GuardCount } from "../guards/rules.ts";
 import type { ErrorView } from "../lib/errors.ts";
 import type { JobState } from "./job-state.ts";
 
@@ -68,6 +69,8 @@ export type JobRecord = {
   steps?: JobStep[];
   /** Sequence number of the last event; each change that is reported to followers has one. */
   lastEventId: number;
+  /** What guards have found in its texts, and in those of the request that submitted it; each attempt adds what it finds. */
+  guard?: GuardCount[];
   result?: unknown;
   error?: ErrorView;
 };

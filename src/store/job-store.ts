@@ -50,6 +50,7 @@ const shown = [
   "startedAt",
   "finishedAt",
   "trace",
+  "guard",
   "error",
 ] as const;
 

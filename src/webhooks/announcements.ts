@@ -95,8 +95,8 @@ export function makeAnnouncements(deps: AnnouncementsDeps) {
 }
 
 /** Makes a message for each webhook of the tenant that gets this type; repeated, it makes none twice. */
-async function announce(
-  { store }: AnnouncementsDeps,
+export async function announce(
+  { store }: { store: Pick<Store, "webhooks" | "deliveries"> },
   { tenantId, type, about, at, data, of = at }: Announcement,
 ): Promise<void> {
   const found = await store.webhooks.ofFamily(tenantId, familyOf(type), MAX_WEBHOOKS);

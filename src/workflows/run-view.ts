@@ -45,7 +45,13 @@ function toRunView(
   const { tokens, costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
   return {
     ...toRunSummary(run, job?.status, at),
-    ...defined({ retryOf: run.retryOf, input: parsed(run.input), output: parsed(run.end?.output), error }),
+    ...defined({
+      retryOf: run.retryOf,
+      input: parsed(run.input),
+      output: parsed(run.end?.output),
+      error,
+      guard: job?.guard,
+    }),
     steps: [...steps.map(toStepView), ...toOpenSteps(run, { steps, open, job: job?.status })],
     tokensUsed: tokens,
     costUsd,

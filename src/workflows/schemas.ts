@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions/definitions.ts";
 import { publishSchema } from "../definitions/published-tools.ts";
+import { guardCountsSchema } from "../guards/counts.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";
@@ -134,6 +135,7 @@ export const workflowRunViewSchema = z.object({
   input: z.unknown().optional(),
   output: z.unknown().optional(),
   error: errorViewSchema.optional(),
+  guard: guardCountsSchema.optional(),
   steps: z.array(stepRunSchema),
   tokensUsed: z.number().int(),
   costUsd: z.number(),

@@ -72,7 +72,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables });
     const models = { ...base, ...tenants, config: config.gateway, metrics: metrics.calls };
     const { gateway, batches } = await openModels(models, disposables);
-    const rag = makeRag({ config, store, jobs, gateway, quotas, logger, memory });
+    const rag = makeRag({ config, store, jobs, gateway, quotas, callTexts: tenants.callTexts, logger, memory });
     disposables.add(() => rag.close());
     const composite = makeComposite({ store, jobs, gateway, quotas });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });

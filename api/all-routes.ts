@@ -11,6 +11,8 @@ import { compositeRoutes } from "./routes/composite.ts";
 import { customProviderRoutes } from "./routes/custom-providers.ts";
 import { definitionVersionRoutes } from "./routes/definition-versions.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
+import { eventRoutes } from "./routes/events.ts";
+import { guardRoutes } from "./routes/guards.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
@@ -30,6 +32,7 @@ import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { resourceMetadataRoutes } from "./routes/resource-metadata.ts";
+import { scheduleRoutes } from "./routes/schedules.ts";
 import { searchToolRoutes } from "./routes/search-tools.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { settingsRoutes } from "./routes/settings.ts";
@@ -49,6 +52,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...usageRoutes,
   ...callLogRoutes,
   ...settingsRoutes,
+  ...guardRoutes,
   ...ragRoutes,
   ...answerRoutes,
   ...searchToolRoutes,
@@ -58,6 +62,8 @@ export const allRoutes: readonly AnyRoute[] = [
   ...agentRoutes,
   ...workflowRoutes,
   ...definitionVersionRoutes,
+  ...scheduleRoutes,
+  ...eventRoutes,
   ...webhookRoutes,
   ...compositeRoutes,
   toolServer,

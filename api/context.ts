@@ -1,4 +1,5 @@
 import type { ParameterizedContext } from "koa";
+import type { GuardCount } from "../src/guards/rules.ts";
 import type { Caller } from "../src/tenancy/roles.ts";
 import type { BytesReply, JsonReply, RouteDialect } from "./route.ts";
 
@@ -16,6 +17,8 @@ export type RequestState = {
   caller?: Caller;
   /** The fields that were ignored. */
   ignored?: { name: string; shown: string }[];
+  /** What guards have found. */
+  guarded?: GuardCount[];
   /** Code of the error in the response, for the log line. */
   errorCode?: string;
 };
@@ -23,7 +26,7 @@ export type RequestState = {
 export type ApiContext = ParameterizedContext<RequestState>;
 
 /** A larger JSON is sent as its reader takes it, in bytes. */
-const LARGE_REPLY_BYTES = 256 << 10;
+export const LARGE_REPLY_BYTES = 256 << 10;
 
 /**
  * Sends a response with all of its headers at once. Koa looks for streams, types and lengths in a body that is nearly always

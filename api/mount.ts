@@ -1,5 +1,6 @@
 import Router from "@koa/router";
 import type Koa from "koa";
+import type { GuardCount } from "../src/guards/rules.ts";
 import { makePresence, type Presence } from "../src/isolation/presence.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { assertShallow, DEPTH_HEADER, inCall, toScope } from "../src/net/call-scope.ts";
@@ -156,7 +157,7 @@ function serveRoute(
     }
     const reader = { tenant: rootOf(caller), path: route.path };
     const inTurn = turns.of(reader.tenant, ctx.state.signal);
-    const writing = { platform, budget, inTurn, wasLarge: () => turns.wasLarge(reader.tenant, reader.path) };
+    const writing = { platform, budget, inTurn };
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
     if ("status" in parsed) return writeReply(ctx, parsed, writing);
@@ -168,10 +169,8 @@ function serveRoute(
       requestId: ctx.state.requestId,
       path: ctx.path,
       header: (name) => ctx.get(name) || undefined,
-      ignore: (name) => {
-        const isKnown = ctx.state.ignored?.some((one) => one.name === name);
-        if (!isKnown) noteIgnored(ctx, [{ name, shown: name }]);
-      },
+      ignore: (name) => ignoreOnce(ctx, name),
+      guarded: (counts) => noteGuarded(ctx, counts),
       reserve: (bytes) => budget.reserve(ctx, bytes),
       inTurn,
       checkpoint: async () => undefined,
@@ -191,6 +190,24 @@ function serveRoute(
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, writing);
   }
+}
+
+function ignoreOnce(ctx: ApiContext, name: string): void {
+  const isKnown = ctx.state.ignored?.some((one) => one.name === name);
+  if (!isKnown) noteIgnored(ctx, [{ name, shown: name }]);
+}
+
+/** Names in `x-svc-guard` what guards have found: `card_number;place=input;action=mask;count=2`. */
+function noteGuarded({ state }: ApiContext, counts: readonly GuardCount[]): void {
+  const all = [...(state.guarded ?? [])];
+  for (const { kind, place, action, count } of counts) {
+    const known = all.find((one) => one.kind === kind && one.place === place);
+    if (known) known.count += count;
+    else all.push({ kind, place, action, count });
+  }
+  state.guarded = all;
+  const show = ({ kind, place, action, count }: GuardCount) => `${kind};place=${place};action=${action};count=${count}`;
+  state.headers["x-svc-guard"] = all.map(show).join(", ");
 }
 
 function speak({ state }: ApiContext, dialect: RouteDialect): void {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
+import { awaitsPerson, toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
 import { jobKinds } from "../src/jobs/queues.ts";
 import { defined } from "../src/lib/defined.ts";
 import { isOfPart } from "../src/lib/errors.ts";
@@ -128,7 +128,7 @@ export async function replyWithJob(
   let record = job;
   try {
     await input.checkpoint(accepted);
-    record = await platform.jobs.wait(caller.tenantId, job._id, { timeoutMs: waitMs, signal, isEnough: isSuspended });
+    record = await platform.jobs.wait(caller.tenantId, job._id, { timeoutMs: waitMs, signal, isEnough: awaitsPerson });
   } catch (error) {
     // The client has left, but may repeat its call; or we cannot wait now, but the job is accepted.
     if (!signal.aborted && !isOfPart(toAppError(error))) throw error;
@@ -137,10 +137,6 @@ export async function replyWithJob(
   if (record.status === "completed") return { status, headers, body: record.result };
   throw toJobError(record);
 }
-
-/** Whether a job waits for a person, and not for its next attempt or, as a chat, for the end of its batch. */
-const isSuspended = ({ status, checkAt, kind }: JobRecord) =>
-  status === "awaiting" && checkAt === undefined && kind !== "completion";
 
 /** 202 with the job's ids, and where to follow it. */
 function toAcceptedReply(job: JobRecord, headers: Record<string, string> = {}): JsonReply {

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { GuardCount } from "../src/guards/rules.ts";
 import type { AppError, ErrorCode, ErrorView } from "../src/lib/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import type { Role } from "../src/store/key-store.ts";
@@ -87,6 +88,8 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   header(name: string): string | undefined;
   /** Names in `x-svc-ignored` a setting of the request that is not used as requested. */
   ignore(name: string): void;
+  /** Names in `x-svc-guard` what the tenant's guards have found so far, unless the head is sent. */
+  guarded(counts: readonly GuardCount[]): void;
   /** Sets memory aside, in bytes, for stored contents that the request takes. @throws AppError `too_many_concurrent`, `unavailable`. */
   reserve(bytes: number): void;
   /**
@@ -208,7 +211,7 @@ export const isForTenants = (auth: RouteAuth): auth is Role => auth !== "public"
  * The router, the validation and the OpenAPI entry all come from this one value; the schemas give the types of `params`,
  * `query` and `body` in the handler, which sees parsed input only and returns its response as a value.
  */
-export function declareRoutes(group: RouteGroup & { bodyLimit?: BodyLimit }) {
+export function declareRoutes(group: RouteGroup & { bodyLimit?: BodyLimit; isForAllCollections?: boolean }) {
   const declare =
     (method: Method) =>
     <

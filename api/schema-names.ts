@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import * as agents from "../src/agents/schemas.ts";
+import * as approvals from "../src/approvals/schemas.ts";
 import * as composite from "../src/composite/schemas.ts";
 import * as embeddings from "../src/gateway/embeddings-schemas.ts";
 import * as messages from "../src/gateway/message-schemas.ts";
@@ -61,10 +62,10 @@ const names = new Map<z.core.$ZodType, string>(
     WorkflowRunResult: workflows.workflowResultSchema,
     WorkflowRunSummary: workflows.workflowRunSummarySchema,
     WorkflowRun: workflows.workflowRunViewSchema,
-    Approval: workflows.approvalViewSchema,
-    ApprovalDetail: workflows.approvalDetailSchema,
-    Decision: workflows.decisionBodySchema,
-    DecisionResult: workflows.decisionResultSchema,
+    Approval: approvals.approvalViewSchema,
+    ApprovalDetail: approvals.approvalDetailSchema,
+    Decision: approvals.decisionBodySchema,
+    DecisionResult: approvals.decisionResultSchema,
     CompositeResult: composite.compositeResultSchema,
     CompositeRun: composite.executionViewSchema,
     CompositePattern: composite.patternSchema,

@@ -8,8 +8,9 @@ const HEARTBEAT_MS = 15_000;
 /** A client that reads nothing for this time is cut, so that it does not hold memory for ever. */
 const STALLED_CLIENT_MS = 60_000;
 
-/** A batch of so many characters comes from a model that says more at once than any reader follows, or to one who does not read. */
+/** A batch of so many characters, or events, comes from a model that says more at once than any reader follows, or to one who does not read. */
 const MUCH_AT_ONCE = 16 << 10;
+const MANY_AT_ONCE = 64;
 /** Longest time in ms that a stream with much to say holds the turn of its tenant, while it waits for its next batch. */
 const TURN_MS = 20;
 
@@ -24,7 +25,7 @@ export function formatSseMessage({ id, event, data }: SseMessage): string {
 
 /**
  * Writes a stream reply to `response`, with `headers` besides its own, and ends it. One write a batch; waits while the
- * client does not read, and takes turns with the tenant's other streams where a batch is large; sends a comment, or what the reply says, as heartbeat when nothing comes. An error before the head was sent is thrown;
+ * client does not read, and reads on in the turn of its tenant where a batch was large; sends a comment, or what the reply says, as heartbeat when nothing comes. An error before the head was sent is thrown;
  * one after it becomes a last event, made by `onError`. Returns early when the client has left, and always ends the iterator.
  */
 export async function writeEventStream(
@@ -42,22 +43,31 @@ export async function writeEventStream(
   const iterator = reply.events[Symbol.asyncIterator]();
   const { headers, signal, inTurn } = options;
   const silence = reply.heartbeat ? formatSseMessage(reply.heartbeat) : ": heartbeat\n\n";
+  const read = async () => {
+    const next = await iterator.next();
+    return next.done ? undefined : toBatch(next.value);
+  };
+  const readInTurn = async () => {
+    let coming: ReturnType<typeof read> | undefined;
+    await inTurn(async () => {
+      coming = read();
+      coming.catch(() => undefined); // it is waited for below, unless the client leaves in the meantime
+      await Promise.race([coming, delay(TURN_MS)]);
+    });
+    return coming;
+  };
   let heartbeat: NodeJS.Timeout | undefined;
   try {
     if (reply.isEager || options.isHeadOnly) sendHead(response, headers());
     if (options.isHeadOnly) return;
-    let next = await iterator.next();
-    const hasEvent = !next.done && next.value.length > 0;
-    if (!response.headersSent) sendHead(response, headers(), { isHeld: hasEvent });
+    let batch = await read();
+    if (!response.headersSent) sendHead(response, headers(), { isHeld: batch !== undefined && batch.bytes.length > 0 });
     heartbeat = setInterval(() => !signal.aborted && response.write(silence), HEARTBEAT_MS).unref();
-    while (!next.done && !signal.aborted) {
-      const bytes = toBytes(next.value);
+    while (batch !== undefined && !signal.aborted) {
+      const { bytes, isMuch } = batch;
       if (bytes.length > 0 && !response.write(bytes)) await drained(response, signal);
       heartbeat.refresh();
-      const coming = iterator.next();
-      coming.catch(() => undefined); // it is waited for below, unless the client leaves in the meantime
-      if (bytes.length > MUCH_AT_ONCE) await inTurn(() => Promise.race([coming, delay(TURN_MS)]));
-      next = await coming;
+      batch = await (isMuch ? readInTurn() : read());
     }
   } catch (error) {
     if (!response.headersSent) throw error;
@@ -69,8 +79,11 @@ export async function writeEventStream(
   }
 }
 
-const toBytes = (events: readonly SseMessage[] | Buffer) =>
-  Buffer.isBuffer(events) ? events : events.map(formatSseMessage).join("");
+function toBatch(events: readonly SseMessage[] | Buffer): { bytes: string | Buffer; isMuch: boolean } {
+  const bytes = Buffer.isBuffer(events) ? events : events.map(formatSseMessage).join("");
+  const isMany = !Buffer.isBuffer(events) && events.length > MANY_AT_ONCE;
+  return { bytes, isMuch: isMany || bytes.length > MUCH_AT_ONCE };
+}
 
 /** Sends the head of a stream; one that is held goes out with the first event, in one packet. */
 function sendHead(response: ServerResponse, headers: Record<string, string>, { isHeld } = { isHeld: false }): void {

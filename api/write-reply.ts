@@ -14,12 +14,7 @@ import { writeEventStream } from "./sse.ts";
 export async function writeReply(
   ctx: ApiContext,
   reply: Reply,
-  {
-    platform,
-    budget,
-    inTurn,
-    wasLarge,
-  }: { platform: Platform; budget: BodyBudget; wasLarge(): void } & Pick<HandlerInput, "inTurn">,
+  { platform, budget, inTurn }: { platform: Platform; budget: BodyBudget } & Pick<HandlerInput, "inTurn">,
 ): Promise<void> {
   const { requestId, signal } = ctx.state;
   const isHeadOnly = ctx.method === "HEAD";
@@ -35,7 +30,6 @@ export async function writeReply(
       return send({ ...reply, bytes: eachInTurn(reply.bytes, { inTurn, signal }) });
     }
     return sendReply(ctx, reply, (large) => {
-      wasLarge();
       if (!Buffer.isBuffer(reply.body)) take(ctx, large.length ?? 0); // a buffer is one for all its readers
       return send(large);
     });

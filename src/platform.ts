@@ -1,43 +1,30 @@
-import { type Agents, makeAgents } from "./agents/agents.ts";
-import { makeCredentials } from "./agents/credentials.ts";
-import { type Batches, openBatches } from "./batches/open-batches.ts";
-import { type Composite, makeComposite } from "./composite/composite.ts";
+import { openAreas } from "./areas.ts";
+import { openBatches } from "./batches/open-batches.ts";
 import type { Config } from "./config/config.ts";
-import { makeToolNames } from "./definitions/tool-names.ts";
-import { type Gateway, openGateway } from "./gateway/gateway.ts";
+import { openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
 import { isCustom } from "./gateway/providers/registry.ts";
 import { makeMemory } from "./isolation/memory.ts";
-import { type Jobs, makeJobs } from "./jobs/jobs.ts";
+import { makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
-import { queues as productQueues, type QueueDefinition, responsesQueue } from "./jobs/queues.ts";
+import { queues as productQueues, type QueueDefinition } from "./jobs/queues.ts";
 import { makeWaits } from "./jobs/waits.ts";
-import type { Work } from "./jobs/work.ts";
 import { type Disposables, withDisposables } from "./lib/disposables.ts";
-import { makeEgress } from "./net/egress.ts";
 import { type Logger, makeLogger } from "./observe/logger.ts";
 import { makeMetrics } from "./observe/metrics/metrics.ts";
-import { makeRag, type Rag } from "./rag/rag.ts";
-import { makeSearchTools } from "./rag/search-tools.ts";
-import { type Chat, makeChat } from "./run-models/run-models.ts";
 import { openRedis } from "./store/redis/redis.ts";
 import { openStore, type Store } from "./store/store.ts";
-import { makeSearchingChat } from "./surfaces/responses/file-search/searching-chat.ts";
-import { makeResponses } from "./surfaces/responses/stored/responses.ts";
 import { makeCallTexts } from "./tenancy/call-texts.ts";
 import { type DataKeys, makeDataKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
+import { makeGuardPolicies } from "./tenancy/guard-policies.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
 import { makeOperator } from "./tenancy/operator.ts";
 import { makeOrganizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
 import { makeTenancy } from "./tenancy/tenancy.ts";
-import { makeVectorStores } from "./vector-stores/vector-stores.ts";
-import { makeCallbacks } from "./webhooks/callbacks.ts";
-import { makeWebhooks } from "./webhooks/webhooks.ts";
 import { makeEvaluator } from "./workflows/evaluator.ts";
-import { makeWorkflows } from "./workflows/workflows.ts";
 
 /** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
 export type Platform = Awaited<ReturnType<typeof openPlatform>>;
@@ -68,23 +55,16 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => evaluator.close());
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
-    const toolNames = makeToolNames({ store });
-    const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables });
+    const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables, metrics });
+    const { guards, callTexts } = tenants;
     const models = { ...base, ...tenants, config: config.gateway, metrics: metrics.calls };
     const { gateway, batches } = await openModels(models, disposables);
-    const rag = makeRag({ config, store, jobs, gateway, quotas, callTexts: tenants.callTexts, logger, memory });
-    disposables.add(() => rag.close());
-    const composite = makeComposite({ store, jobs, gateway, quotas });
-    const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
-    disposables.add(() => egress.close());
-    const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
-    const runDeps = { store, jobs, waits, gateway, rag, egress, quotas, toolNames };
-    const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
-    const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
-    const answers = makeAnswers({ ...base, config, quotas, gateway, batches, rag, agents, composite });
-    const works = worksOf(batches, rag, rag.reindexing, agents, workflows, composite, answers.responses);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
+    const areas = openAreas(
+      { ...base, config, waits, gateway, batches, quotas, guards, callTexts, evaluator, dataKeys, tenancy, memory },
+      disposables,
+    );
     return {
       config,
       logger,
@@ -98,18 +78,10 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       batches,
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
-      callTexts: tenants.callTexts,
+      callTexts,
+      guards,
       customProviders: tenants.customProviders,
-      ...answers,
-      rag,
-      searchTools: makeSearchTools({ store, toolNames }),
-      composite,
-      agents,
-      workflows,
-      /** Every kind of durable work. */
-      works,
-      webhooks,
-      callbacks: makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, works, logger }),
+      ...areas,
       tenancy,
       operator: makeOperator({ password: config.http.adminToken, sessions: store.operatorSessions }),
       quotas,
@@ -125,9 +97,6 @@ function openLogger({ logLevel: level, notices }: Config, { logger, name }: Plat
   for (const notice of notices) opened.warn(notice);
   return opened;
 }
-
-const worksOf = ({ chats, files }: Batches, ...areas: { work: Work }[]): Work[] =>
-  [...areas, chats, files].map(({ work }) => work);
 
 /** Queues, the jobs on them, and what suspended ones wait for. */
 async function openJobs(
@@ -157,32 +126,6 @@ async function openModels(
   return { gateway, batches };
 }
 
-/** What answers chats, keeps responses and makes them in the background, and the stores that those search. */
-function makeAnswers(
-  deps: Omit<Parameters<typeof makeChat>[0], "works" | "waitMs" | "gateway"> & {
-    gateway: Gateway;
-    batches: Batches;
-    rag: Rag;
-    config: Config;
-    store: Store;
-    jobs: Jobs;
-    agents: Agents;
-    composite: Composite;
-    quotas: Quotas;
-    logger: Logger;
-  },
-) {
-  const { config, agents, composite } = deps;
-  const works = [agents.work, composite.work];
-  const chatWithin = (waitMs: number) => makeChat({ ...deps, works, waitMs });
-  const vectorStores = makeVectorStores(deps);
-  const searching = (chat: Chat) => makeSearchingChat({ chat, vectorStores });
-  const inBackground = searching(chatWithin(responsesQueue.timeoutMs));
-  const responses = makeResponses({ ...deps, chat: inBackground, config: config.responses });
-  const chat = chatWithin(config.jobs.runWaitMs);
-  return { chat, responseChat: searching(chat), responses, vectorStores };
-}
-
 async function openDataKeys({ identity, dataDir, mongo }: Config, { providerKeys }: Store, logger: Logger) {
   const masterKeys = await openMasterKeys({ setting: identity.masterKey, dataDir, mongoUrl: mongo.url });
   if (masterKeys === null) logger.warn("MASTER_KEY is not set: customers cannot bring keys of their own");
@@ -197,6 +140,7 @@ function makeTenantProviders(deps: {
   quotas: Quotas;
   disposables: Disposables;
   logger: Logger;
+  metrics: ReturnType<typeof makeMetrics>;
 }) {
   const { store, dataKeys, quotas, disposables, logger } = deps;
   const { gateway, fetch, retention } = deps.config;
@@ -207,6 +151,7 @@ function makeTenantProviders(deps: {
     customProviders,
     keys: makeProviderKeys({ store: store.providerKeys, dataKeys, platform: gateway, logger }),
     fallbacks: makeFallbacks(store.tenants),
+    guards: makeGuardPolicies(store.tenants, { onFound: deps.metrics.calls.guarded }),
     callTexts: makeCallTexts(store.tenants, {
       isKeptByDefault: gateway.storeContent,
       logDays: retention.callLogDays,

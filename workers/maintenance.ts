@@ -5,10 +5,8 @@ import type { Platform } from "../src/platform.ts";
 import { REMOVED_AT_A_TIME } from "../src/store/retention-store.ts";
 import { keptSince } from "../src/tenancy/call-texts.ts";
 
-/** How often callbacks that are due are looked for, in ms, at most; less often where reconcile is. */
-const CALLBACKS_EVERY_MS = 1_000;
-/** How often waits whose time is over are looked for, in ms, at most; less often where reconcile is. */
-const WAITS_EVERY_MS = 1_000;
+/** How often callbacks, waits and firings that are due are looked for, in ms, at most; more often where reconcile is. */
+const DUE_EVERY_MS = 1_000;
 /** How often records that are too old are looked for, in ms, and how many times in a pass they are at most. */
 const RETENTION_EVERY_MS = 60_000;
 const RETENTION_STEPS = 20;
@@ -24,13 +22,14 @@ const TENANTS_A_PASS = 1_000;
  * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform) {
-  const { jobs, waits, works, workflows, rag, vectorStores, batches, callbacks, config, logger, metrics } = platform;
+  const { jobs, waits, works, approvals, rag, vectorStores, batches, automation, callbacks, announcements } = platform;
+  const { config, logger, metrics } = platform;
   const sweeps = [
     async () => {
       const { requeued, expired } = await jobs.reconcile();
       if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
     },
-    workflows.sweepApprovals,
+    approvals.sweep,
     batches.chats.sweep,
     batches.files.sweep,
     rag.collections.sweep,
@@ -54,9 +53,11 @@ export function keepReconciled(platform: Platform) {
   const removeTexts = makeTextRemoval(platform);
   const loops = [
     start("reconcile", reconcileEveryMs, reconcile),
-    start("waits", Math.min(reconcileEveryMs, WAITS_EVERY_MS), waits.sweep),
+    start("waits", Math.min(reconcileEveryMs, DUE_EVERY_MS), waits.sweep),
     // A loop of its own, so that slow receivers do not delay reconcile.
-    start("callbacks", Math.min(reconcileEveryMs, CALLBACKS_EVERY_MS), callbacks.sweep),
+    start("callbacks", Math.min(reconcileEveryMs, DUE_EVERY_MS), callbacks.sweep),
+    start("announcements", Math.min(reconcileEveryMs, DUE_EVERY_MS), announcements.sweep),
+    start("firings", Math.min(reconcileEveryMs, DUE_EVERY_MS), automation.sweep),
     start("retention", RETENTION_EVERY_MS, async () => {
       await removeExpired(platform);
       await removeExcess(platform);
@@ -66,7 +67,7 @@ export function keepReconciled(platform: Platform) {
   return {
     async stop() {
       await Promise.all(loops.map((loop) => loop.stop()));
-      await callbacks.settled();
+      await Promise.all([callbacks.settled(), announcements.settled()]);
     },
   };
 }
@@ -97,7 +98,10 @@ export function makeTextRemoval({ store, logger }: Pick<Platform, "store" | "log
     for (const { tenantId, callTextDays } of tenants) {
       if (callTextDays === undefined) continue;
       const before = keptSince(callTextDays);
-      const removed = await inSteps(() => store.retention.removeCallTexts(tenantId, before));
+      const { removeCallTexts, removeAnswers } = store.retention;
+      const removed =
+        (await inSteps(() => removeCallTexts(tenantId, before))) +
+        (await inSteps(() => removeAnswers(tenantId, before)));
       if (removed > 0)
         logger.info({ tenantId, removed }, "texts of calls were removed that the tenant keeps no longer");
     }

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { performance } from "node:perf_hooks";
 import { DelayedError, UnrecoverableError, Worker } from "bullmq";
 import { makePace } from "../src/isolation/pace.ts";
 import { BEAT_EVERY_MS, type WorkerView } from "../src/jobs/heartbeats.ts";
@@ -47,7 +46,6 @@ export async function startWorkers(platform: Platform, options: WorkersOptions) 
   const queues = chooseQueues(deps.works, options.queues);
   const started = queues.map((queue) => ({ queue, ...startWorker(deps, queue, options.concurrencyFactor) }));
   const workers = started.map(({ worker }) => worker);
-  const adapted = started.flatMap(({ queue, worker }) => (queue.isComputing ? [adaptConcurrency(worker)] : []));
   const stopCancels = await takeCancels(deps);
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   const reconciling = keepReconciled(platform);
@@ -63,7 +61,6 @@ export async function startWorkers(platform: Platform, options: WorkersOptions) 
     async close(): Promise<void> {
       stopCancels();
       deps.closing.abort();
-      for (const one of adapted) one.stop();
       let timer = setTimeout(stopRunning, options.shutdownGraceMs);
       function stopRunning() {
         for (const stop of deps.running.values()) stop("shutdown");
@@ -168,32 +165,6 @@ function chooseQueues(works: readonly Work[], names: readonly string[] | undefin
     if (!work) throw new TypeError(`No work has jobs on the queue ${name}`);
     return work.queue;
   });
-}
-
-/** Shares of the time that the event loop is busy: above the first there is too much at once, below the second room for more. */
-const BUSY = 0.75;
-const ROOMY = 0.45;
-/** How often that is looked at, in ms. */
-const LOOK_EVERY_MS = 500;
-
-/** How many jobs to run at once, after a while in which the event loop was busy for this share of the time. Pure. */
-export function nextConcurrency(now: { concurrency: number; most: number; busy: number }): number {
-  if (now.busy > BUSY) return Math.max(1, now.concurrency - 1);
-  if (now.busy < ROOMY) return Math.min(now.most, now.concurrency + 1);
-  return now.concurrency;
-}
-
-/** Runs fewer jobs at once while the event loop is busy: those that compute would only slow each other down. */
-function adaptConcurrency(worker: Pick<Worker, "concurrency">): { stop(): void } {
-  const most = worker.concurrency;
-  let last = performance.eventLoopUtilization();
-  const timer = setInterval(() => {
-    const current = performance.eventLoopUtilization();
-    const busy = performance.eventLoopUtilization(current, last).utilization;
-    last = current;
-    worker.concurrency = nextConcurrency({ concurrency: worker.concurrency, most, busy });
-  }, LOOK_EVERY_MS);
-  return { stop: () => clearInterval(timer) };
 }
 
 /**

@@ -5,6 +5,7 @@ import { call, get, SIGNED_OUT } from "./api.js";
 import { Approvals } from "./approvals.js";
 import { Call, Calls } from "./calls.js";
 import { Document, Documents } from "./documents.js";
+import { Guards } from "./guards.js";
 import { Home } from "./home.js";
 import { html } from "./html.js";
 import { Keys } from "./keys.js";
@@ -13,6 +14,7 @@ import { Playground } from "./playground.js";
 import { Batch, File, MessageBatch, Response, WorkflowRun } from "./records.js";
 import { addressOf, navigate, usePlace } from "./router.js";
 import { AgentRun, CompositeRun, Run, Runs } from "./runs.js";
+import { Schedules, Trigger, Webhook } from "./schedules.js";
 import { SignIn } from "./session.js";
 import { Usage } from "./usage.js";
 import { Workflows } from "./workflows.js";
@@ -37,8 +39,12 @@ const screens = {
   agents: { title: "Agents", isListed: true, all: Agents, one: Agents },
   workflows: { title: "Workflows", isListed: true, all: Workflows, one: Workflows },
   approvals: { title: "Approvals", isListed: true, all: Approvals, one: Approvals },
+  schedules: { title: "Schedules", isListed: true, all: Schedules, one: Schedules },
+  triggers: { title: "Trigger", one: Trigger },
+  webhooks: { title: "Webhook", one: Webhook },
   usage: { title: "Usage", isListed: true, all: Usage },
   keys: { title: "Keys and limits", isListed: true, all: Keys },
+  guards: { title: "Guards", isListed: true, all: Guards },
 };
 
 /** Opens the page of an id. */

@@ -20,6 +20,9 @@ const screens = new Map(
     batch: "batches",
     msgbatch: "message-batches",
     file: "files",
+    sch: "schedules",
+    trg: "triggers",
+    whk: "webhooks",
   }),
 );
 

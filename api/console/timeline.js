@@ -5,11 +5,21 @@ import { Badge, between, duration, Facts, IdLink, money, number, Problem, span, 
 /** What happened in a run, step by step. */
 
 /** @param {any} action */
-const call = ({ action, actionInput, observation, isError, runId, startedAt, finishedAt }) => html`<div class="call">
+const call = ({
+  action,
+  actionInput,
+  observation,
+  isError,
+  runId,
+  approval,
+  startedAt,
+  finishedAt,
+}) => html`<div class="call">
   <h4>${action} ${isError ? html`<${Badge} text="failed" />` : null} <span class="meta">${between(startedAt, finishedAt)}</span></h4>
   <${Text} value=${actionInput} label="The input" />
+  ${approval ? html`<p><${IdLink} id=${approval.approvalId} text="Approval" /> <${Badge} text=${approval.status} /> ${approval.decidedBy ?? ""}</p>` : null}
   ${runId ? html`<p><${IdLink} id=${runId} text="Its own run" /></p>` : null}
-  ${finishedAt ? html`<${Text} value=${observation} label="The result" />` : html`<p class="busy-note">running …</p>`}
+  ${finishedAt ? html`<${Text} value=${observation} label="The result" />` : html`<p class="busy-note">${approval?.status === "pending" ? "waits for a decision …" : "running …"}</p>`}
 </div>`;
 
 /**

@@ -3,8 +3,20 @@ import { addressOf } from "./router.js";
 
 /** Parts of every screen. */
 
-const good = ["completed", "approved", "indexed", "ready", "up", "intact"];
-const busy = ["queued", "running", "awaiting", "awaiting_approval", "pending", "retrying", "processing", "stopped"];
+const good = ["completed", "started", "approved", "indexed", "ready", "up", "intact"];
+const busy = [
+  "starting",
+  "waiting",
+  "skipped",
+  "queued",
+  "running",
+  "awaiting",
+  "awaiting_approval",
+  "pending",
+  "retrying",
+  "processing",
+  "stopped",
+];
 
 /** @param {{ text: string }} props */
 export function Badge({ text }) {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ApprovalView } from "../../src/approvals/schemas.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { parseInput } from "../middleware/validate.ts";
 import type { HandlerInput } from "../route.ts";
@@ -26,14 +27,20 @@ export async function questionOf(
   { status, payload }: JobRecord,
 ): Promise<Question | null> {
   if (status !== "awaiting" || typeof payload.runId !== "string") return null;
-  const awaited = await platform.workflows.awaited(caller, payload.runId);
-  if (!awaited?.mayDecide) return null;
-  const { approvalId, workflowName, message = "" } = awaited;
-  return { approvalId, request: { method: "elicitation/create", params: toForm(workflowName, message) } };
+  const awaited = (await platform.approvals.awaited(caller, payload.runId)).find(({ mayDecide }) => mayDecide);
+  if (!awaited) return null;
+  return { approvalId: awaited.approvalId, request: { method: "elicitation/create", params: toForm(awaited) } };
 }
 
-function toForm(workflowName: string, message: string) {
-  const text = message === "" ? `The workflow ${workflowName} awaits your decision.` : message;
+/** What a person is asked: of a step its message; of a tool call what would be called, and with which arguments. */
+function toText({ kind, workflowName, agentName, toolName, message, arguments: args }: ApprovalView): string {
+  if (kind === "workflow") return message ?? `The workflow ${workflowName} awaits your decision.`;
+  const call = `The agent ${agentName} is about to call ${toolName} with ${JSON.stringify(args)}`;
+  return message === undefined ? call : `${message}\n\n${call}`;
+}
+
+function toForm(approval: ApprovalView) {
+  const text = toText(approval);
   return {
     mode: "form",
     message: text.slice(0, MAX_MESSAGE).toWellFormed(),
@@ -43,7 +50,10 @@ function toForm(workflowName: string, message: string) {
         confirm: {
           type: "boolean",
           title: "Approve",
-          description: "Whether the run goes on; otherwise it ends as rejected",
+          description:
+            approval.kind === "workflow"
+              ? "Whether the run goes on; otherwise it ends as rejected"
+              : "Whether the call is made; otherwise the agent reads that it was rejected",
         },
         comment: { type: "string", title: "Comment", maxLength: 4_000 },
       },
@@ -61,5 +71,5 @@ export async function decideBy({ platform, caller }: Input, approvalId: string, 
   if (action !== "accept" || content === undefined) return;
   const { confirm, comment } = content;
   const decision = confirm ? "approved" : "rejected";
-  await platform.workflows.decide(caller, approvalId, { decision, ...(comment !== undefined && { comment }) });
+  await platform.approvals.decide(caller, approvalId, { decision, ...(comment !== undefined && { comment }) });
 }

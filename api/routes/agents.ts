@@ -84,7 +84,7 @@ export const agentRoutes = [
       200: { description: "The agent's answer", body: runResultSchema },
       202: { description: "The agent is running", body: acceptedSchema },
     },
-    errors: [...modelCallErrors, "source_refused", "compliance_blocked"],
+    errors: [...modelCallErrors, "source_refused"],
     example: { input: "When is pump P-100 bled?", sessionId: "desk-7" },
     handler(input) {
       const { params: path, body, caller, platform } = input;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { feedbackBodySchema, feedbackViewSchema } from "../../src/rag/answer/feedback.ts";
+import { feedbackBodySchema, feedbackFilterSchema, feedbackViewSchema } from "../../src/rag/answer/feedback.ts";
 import { answerBodySchema, answerEventSchema, answerSchema } from "../../src/rag/answer/schemas.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
@@ -42,14 +42,14 @@ export const answerRoutes = [
       "Within seven days, by its `logId`; a second rating replaces the first. Rated answers are kept as call logs are.",
     body: named("FeedbackRequest", feedbackBodySchema),
     responses: { 200: { description: "It is rated", body: feedbackSchema } },
-    errors: ["not_found", "quota_exceeded"],
+    errors: ["not_found", "quota_exceeded", "compliance_blocked"],
     example: { logId: "log_01M80BTHEJM7DXG2ZSCEE6VGBY", thumb: "up", comment: "Short and right." },
     result: ({ body, caller, platform }) => platform.rag.feedback.rate(caller, body),
   }),
   routes.get("/rag/feedback", {
     summary: "Rated answers, newest first",
     description: "A key that is limited to collections sees those that it asked for itself.",
-    query: pageQuery("log").extend({ thumb: z.enum(["up", "down"]).optional() }),
+    query: pageQuery("log").extend(feedbackFilterSchema.shape),
     responses: { 200: { description: "A page of rated answers", body: listOf(feedbackSchema) } },
     result: ({ query, caller, platform }) => platform.rag.feedback.list(caller, query),
   }),
@@ -58,10 +58,10 @@ export const answerRoutes = [
     description:
       "The newest 10,000, each a line `{ question, documentId, contains, also?, answer }`; without texts there is none.",
     query: z.strictObject({}),
-    responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
+    responses: { 200: { description: "JSON lines", contentType: "application/x-jsonl", body: z.string() } },
     handler: ({ caller, platform }) => ({
       status: 200,
-      headers: { "content-type": "application/jsonl" },
+      headers: { "content-type": "application/x-jsonl" },
       bytes: toBytes(platform.rag.feedback.export(caller)),
     }),
   }),

@@ -37,6 +37,7 @@ export const modelCallErrors = [
   "provider_not_configured",
   "provider_key_refused",
   "budget_exhausted",
+  "compliance_blocked",
   "provider_key_unreadable",
   "provider_rejected",
   "provider_failed",
@@ -46,7 +47,7 @@ export const modelCallErrors = [
 ] as const satisfies readonly ErrorCode[];
 
 /** Errors that a chat can end with besides, where an agent or a composite pattern may be its model. */
-export const runErrors = ["compliance_blocked", "wrong_state", "timeout"] as const satisfies readonly ErrorCode[];
+export const runErrors = ["wrong_state", "timeout"] as const satisfies readonly ErrorCode[];
 
 const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
 
@@ -106,7 +107,7 @@ export const chatRoutes = [
 
 /** Who makes a model call on behalf of a request. */
 export function toGatewayCaller(
-  { caller, header, signal, platform, reservation, ignore }: HandlerInput,
+  { caller, header, signal, platform, reservation, ignore, guarded }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
 ): ChatCaller {
   // Visitors of a page must not choose the rows of its tenant's usage.
@@ -123,6 +124,8 @@ export function toGatewayCaller(
     signal,
     runJobId: reservation?.jobId,
     onIgnored: ignore,
+    mayRestore: reservation === undefined,
+    onGuarded: guarded,
   };
 }
 

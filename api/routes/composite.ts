@@ -28,7 +28,7 @@ export const compositeRoutes = [
       200: { description: "The pattern's answer", body: compositeResultSchema },
       202: { description: "The pattern is running", body: acceptedSchema },
     },
-    errors: ["compliance_blocked", "source_refused", ...modelCallErrors],
+    errors: ["source_refused", ...modelCallErrors],
     example: {
       pattern: "consensus",
       profile: "coding",

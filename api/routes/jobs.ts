@@ -32,7 +32,7 @@ export const jobRoutes = [
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
     async result({ query, caller, platform }) {
       const { tenantId } = caller;
-      await platform.workflows.expireOverdue(tenantId);
+      await platform.approvals.expireOverdue(tenantId);
       return mapPage(await platform.jobs.list(tenantId, { ...query, keyId: ownKeyOf(caller) }), toJobSummary);
     },
   }),
@@ -99,13 +99,13 @@ async function findJob({ jobs }: Pick<Platform, "jobs">, caller: Caller, jobId: 
  * @throws AppError `not_found`, also for one that the caller must not see.
  */
 export async function readJob(
-  platform: Pick<Platform, "jobs" | "workflows">,
+  platform: Pick<Platform, "jobs" | "approvals">,
   caller: Caller,
   jobId: string,
 ): Promise<JobRecord> {
   const job = await findJob(platform, caller, jobId);
   if (job.status !== "awaiting") return job;
-  await platform.workflows.expireOverdue(caller.tenantId);
+  await platform.approvals.expireOverdue(caller.tenantId);
   return platform.jobs.get(caller.tenantId, jobId);
 }
 

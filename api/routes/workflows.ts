@@ -1,12 +1,14 @@
 import { z } from "zod";
-import { idSchema } from "../../src/lib/ids.ts";
-import { approvalStates } from "../../src/store/approval-store.ts";
-import { rootOf } from "../../src/tenancy/roles.ts";
 import {
   approvalDetailSchema,
   approvalViewSchema,
   decisionBodySchema,
   decisionResultSchema,
+} from "../../src/approvals/schemas.ts";
+import { idSchema } from "../../src/lib/ids.ts";
+import { approvalStates } from "../../src/store/approval-store.ts";
+import { rootOf } from "../../src/tenancy/roles.ts";
+import {
   executeBodySchema,
   withNamedInput,
   workflowBodySchema,
@@ -55,14 +57,13 @@ export const workflowRoutes = [
     description: "The page `/approvals` shows them, with each run so far, to decide there.",
     query: pageQuery("approval").extend({ status: z.enum(approvalStates).default("pending") }),
     responses: { 200: { description: "A page of approvals", body: listOf(approvalViewSchema) } },
-    result: ({ query: { status, ...page }, caller, platform }) =>
-      platform.workflows.approvals(caller, { status, ...page }),
+    result: ({ query: { status, ...page }, caller, platform }) => platform.approvals.list(caller, { status, ...page }),
   }),
   routes.get("/workflows/approvals/:id", {
     summary: "One approval, with the run that waits for it as far as it has come",
     params: approvalParams,
     responses: { 200: { description: "The approval", body: approvalDetailSchema } },
-    result: ({ params: { id }, caller, platform }) => platform.workflows.approval(caller, id),
+    result: ({ params: { id }, caller, platform }) => platform.approvals.get(caller, id),
   }),
   routes.post("/workflows/approvals/:id/decide", {
     summary: "Approve or reject",
@@ -75,7 +76,7 @@ export const workflowRoutes = [
     example: { decision: "approved", comment: "Checked against the invoice." },
     responses: { 200: { description: "The decision, and what the run is now", body: decisionResultSchema } },
     errors: ["insufficient_role", "wrong_state"],
-    result: ({ params: { id }, body, caller, platform }) => platform.workflows.decide(caller, id, body),
+    result: ({ params: { id }, body, caller, platform }) => platform.approvals.decide(caller, id, body),
   }),
   routes.get("/workflows/runs/:runId", {
     summary: "A run with the results of its steps, of whichever workflow",

@@ -1,18 +1,29 @@
 import { isRegulated } from "../composite/profiles.ts";
-import { errorOf, makeRunList, mayHaveEnded, newRun, type RunRequest, sumSpent, takeRun } from "../definitions/runs.ts";
+import {
+  callbackOf,
+  errorOf,
+  makeRunList,
+  mayHaveEnded,
+  newRun,
+  type RunRequest,
+  sumSpent,
+  takeRun,
+} from "../definitions/runs.ts";
 import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
+import type { AuditEntry } from "../store/audit-store.ts";
 import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
+import { withdrawApprovals } from "./approve-call.ts";
 import { hashRun } from "./audit.ts";
 import { makeAgentDefinitions } from "./definitions.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { executeRun } from "./run.ts";
 import { toRunSummary, toRunView } from "./run-view.ts";
-import { MAX_RUN_MS, type RunInput, type RunView } from "./schemas.ts";
+import { DEFAULT_RUN_MS, type RunInput, type RunView } from "./schemas.ts";
 import { guardTexts, profilesOf } from "./tools.ts";
 
 /** A run of an agent to accept. */
@@ -57,6 +68,17 @@ export function makeAgents(deps: AgentsDeps) {
     },
     /** Guards a run as `accept` does. @throws AppError `not_found`, `compliance_blocked`, `unavailable`. */
     guard: async (request: AskedRun) => void (await findGuarded(deps, request)),
+    /** The calls that a run, and those that it has called, ask people to approve; and what the run has used so far. */
+    async askedBy(tenantId: string, runId: string) {
+      const run = await agentRuns.get(tenantId, runId);
+      const ids = (run?.awaiting ?? []).flatMap(({ approvalId }) => approvalId ?? []);
+      const found = await Promise.all(ids.map((id) => deps.store.approvals.get(tenantId, id)));
+      const asked = found.flatMap((approval) => {
+        if (approval?.kind !== "agent" || approval.status !== "pending") return [];
+        return [{ id: approval._id, name: approval.toolName, arguments: approval.arguments }];
+      });
+      return { asked, spent: spentIn(await audit.list(tenantId, runId)) };
+    },
     /** What the audit log of a run has from the place `from` on. */
     entries: audit.list,
     /** The first regulated profile that an agent's tools use. @throws AppError `not_found`. */
@@ -69,11 +91,15 @@ export function makeAgents(deps: AgentsDeps) {
   };
 }
 
+const spentIn = (entries: readonly AuditEntry[]) =>
+  sumSpent(entries.flatMap(({ content }) => ("spent" in content ? [content.spent] : [])));
+
 /** The record of a run that is about to be accepted, after all that can be refused now was checked. */
 async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentRunRecord> {
-  const { agentId, body } = request;
+  const { agentId } = request;
   const { tenantId } = request.caller;
-  const { definition, version: agentVersion } = await findGuarded(deps, request);
+  const { agent, body } = await findGuarded(deps, request);
+  const { definition, version: agentVersion } = agent;
   const { input, history, sessionId, context: given, budget } = body;
   const context = given && JSON.stringify(given);
   const model = await deps.gateway.resolveModel(tenantId, definition.model);
@@ -88,22 +114,27 @@ async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentR
     history: history?.map(({ role, content }) => ({ role, content: content.toWellFormed() })),
     sessionId,
     context: context?.toWellFormed(),
-    limits: { timeoutMs: MAX_RUN_MS, ...defined(budget ?? {}) },
+    limits: { timeoutMs: DEFAULT_RUN_MS, ...defined(budget ?? {}) },
     depth: 1,
+    callback: callbackOf(request),
   });
 }
 
-type AskedRun = Pick<AgentRunRequest, "agentId" | "body"> & { caller: { tenantId: string } };
+type AskedRun = Pick<AgentRunRequest, "agentId" | "body"> & { caller: { tenantId: string; keyId: string } };
 
-/** The agent of a run, whose guards let its texts pass. @throws AppError `not_found`, `compliance_blocked`, `unavailable`. */
-async function findGuarded(deps: AgentsDeps, { caller: { tenantId }, agentId, body }: AskedRun) {
+/**
+ * The agent of a run, whose guards let its texts pass, and these as the tenant's guards let them be kept.
+ * @throws AppError `not_found`, `compliance_blocked`, `unavailable`.
+ */
+async function findGuarded(deps: AgentsDeps, { caller: { tenantId, keyId }, agentId, body }: AskedRun) {
   const agent = await deps.store.agents.get(tenantId, agentId);
   if (!agent) throw notFound("agent");
   const { input, history = [], sessionId, context, callback } = body;
   const said = Object.fromEntries(history.map(({ content }, at) => [`history[${at}].content`, content]));
   const given = { sessionId, context: context && JSON.stringify(context), "callback.url": callback?.url };
   guardTexts(agent.definition.tools, { ...said, input, ...defined(given) });
-  return agent;
+  const texts = defined({ input, history: body.history, sessionId, context });
+  return { agent, body: { ...body, ...(await deps.guards.take({ tenantId, keyId, agentId }, "input", texts)) } };
 }
 
 /** Runs of agents as durable work. */
@@ -121,11 +152,11 @@ function makeAgentWork(deps: AgentsDeps): Work {
       const { tenantId, _id } = open;
       const run = await agentRuns.get(tenantId, _id);
       if (!run) return;
+      await withdrawApprovals(deps.store, run);
+      for (const inner of run.suspendedRuns ?? []) await agentRuns.touch(tenantId, inner); // the next sweep ends them
       const entries = await audit.list(tenantId, _id);
       const contents = entries.map(({ content }) => content);
-      const { tokens, outputTokens, costUsd } = sumSpent(
-        contents.flatMap((content) => ("spent" in content ? [content.spent] : [])),
-      );
+      const { tokens, outputTokens, costUsd } = spentIn(entries);
       await agentRuns.finish(tenantId, _id, {
         status: job.status === "failed" ? "failed" : "cancelled",
         output: "",

@@ -32,7 +32,7 @@ export function makeAgentDefinitions(deps: AgentsDeps) {
     toolNames: deps.toolNames,
     checkQuota: (tenantId) => deps.quotas.check(tenantId, "agents"),
     publishedAs: ({ definition }) => definition.publish?.name,
-    async toChange(tenantId, body: AgentBody, earlier) {
+    async toChange({ tenantId }, body: AgentBody, earlier) {
       await checkDefinition(deps, tenantId, body);
       const tools = await deps.credentials.seal(tenantId, body.tools, earlier?.definition.tools ?? []);
       return { definition: { ...body, tools } };
@@ -73,6 +73,10 @@ async function checkDefinition(deps: AgentsDeps, tenantId: string, definition: A
   for (const [index, tool] of tools.entries()) {
     await kindOf(tool).check?.(tool.config, { deps, tenantId, field: `tools[${index}].config` });
   }
+  const rules = tools.flatMap(({ approval }, index) =>
+    approval?.when === undefined ? [] : [{ field: `tools[${index}].approval`, rule: approval.when }],
+  );
+  await deps.evaluator.checkRules({ tenantId }, rules);
 }
 
 function toAgentSummary(agent: AgentSummaryRecord): AgentSummary {

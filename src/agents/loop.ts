@@ -2,13 +2,14 @@ import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/
 import { createAgent, createMiddleware, MiddlewareError, type WrapToolCallHook } from "langchain";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { AgentRunRecord, RunTurn } from "../store/agent-run-store.ts";
-import type { AuditContent } from "../store/audit-store.ts";
+import type { AuditCall, AuditContent } from "../store/audit-store.ts";
+import type { Refusal } from "./approve-call.ts";
 import { parseArguments } from "./arguments.ts";
 import { askModel, toTurn } from "./ask-model.ts";
 import { GatewayMessage, GatewayModel, toLangChainCall } from "./gateway-model.ts";
-import type { Iterations, Turn } from "./iterations.ts";
-import { type ObserveDeps, observeCall } from "./observe-call.ts";
-import { RunStopped } from "./run-state.ts";
+import type { Iterations, Turn, WholeTurn } from "./iterations.ts";
+import { type ObserveDeps, observeCall, refuseCall } from "./observe-call.ts";
+import { isPause, joinPauses, type Pause, RunStopped } from "./run-state.ts";
 
 /** Steps of LangGraph that one iteration takes at most. */
 const GRAPH_STEPS_AN_ITERATION = 4;
@@ -18,6 +19,10 @@ export type RunStepEvent = { event: AuditContent["kind"]; index: number; action?
 
 export type Loop = ObserveDeps & {
   run: AgentRunRecord;
+  /** Whether a call may be made; see `approveCall`. */
+  approve(call: AuditCall): Promise<Refusal | undefined>;
+  /** Throws when the run has kept its worker for long enough: others have a turn then. */
+  yieldTurn(): void;
   gateway: Pick<Gateway, "complete">;
   iterations: Iterations;
   /** `known`: how many iterations there are, the next one included. */
@@ -32,6 +37,9 @@ type LoopInput = Loop & {
   giveUp(error: unknown): void;
 };
 
+/** Stands for the observation of a call that waits: it is never recorded, and no model reads it. */
+const NOT_OBSERVED = { output: "", isError: false };
+
 /**
  * The loop of an agent, think, act, observe, until the model answers without a tool call, on LangChain. There is no
  * checkpointer: a run resumes from its audit log. Errors of the model call, of the tools and of the log are thrown unchanged.
@@ -39,6 +47,8 @@ type LoopInput = Loop & {
 export async function runLoop(input: LoopInput): Promise<void> {
   const { run, iterations } = input;
   const pending = new Set<Promise<unknown>>();
+  /** What calls of a response wait for, by their places in it. */
+  const pauses: Pause[] = [];
   const watched = <T>(working: Promise<T>): Promise<T> => {
     pending.add(working);
     return working.finally(() => pending.delete(working));
@@ -46,10 +56,18 @@ export async function runLoop(input: LoopInput): Promise<void> {
   const audit = createMiddleware({
     name: "audit",
     async wrapModelCall(request, handler) {
+      // The calls of a response that need not wait have been made, whatever the others wait for.
+      if (pauses.length > 0) throw joinPauses(Object.values(pauses));
       return toAiMessage(iterations.recall() ?? (await think(input, async () => handler(request))));
     },
     wrapToolCall: (request, handler) =>
-      watched(act(input, request.toolCall, async (toolCall) => handler({ ...request, toolCall }))),
+      watched(
+        act(input, request.toolCall, async (toolCall) => handler({ ...request, toolCall })).catch((error: unknown) => {
+          if (!isPause(error)) throw error;
+          pauses[iterations.callOf(request.toolCall.id ?? "")?.place ?? pauses.length] = error;
+          return toToolMessage(request.toolCall, NOT_OBSERVED);
+        }),
+      ),
     // Without it LangChain ends the loop at calls of tools named `extract-…`, which it takes for structured answers.
     afterModel: () => undefined,
   });
@@ -62,7 +80,8 @@ export async function runLoop(input: LoopInput): Promise<void> {
     middleware: [audit],
     version: "v1", // the calls of one response run in parallel in one step
   });
-  const messages = input.messages.map(({ role, content }) => new messageOf[role](content));
+  const said = input.messages.map(({ role, content }) => new messageOf[role](content));
+  const messages = [...said, ...iterations.recallWhole().flatMap(toMessages)];
   const recursionLimit = (run.definition.maxIterations + 2) * GRAPH_STEPS_AN_ITERATION;
   // Not the signal of the tool call that has begun this run: a response that came is recorded, whatever ends the run then.
   const { signal } = new AbortController();
@@ -70,15 +89,19 @@ export async function runLoop(input: LoopInput): Promise<void> {
     await agent.invoke({ messages }, { recursionLimit, signal });
   } catch (error) {
     const cause = error instanceof MiddlewareError ? (error.cause ?? error) : error;
-    input.giveUp(cause);
+    if (!isPause(cause)) input.giveUp(cause);
     await Promise.allSettled(pending); // calls that ran in parallel with the one that failed
     throw cause;
   }
 }
 
 /** Asks the model by `ask`, and records its response. @throws RunStopped; what `ask` throws. */
-async function think({ run, iterations, signal, notify }: Loop, ask: () => Promise<AIMessage>): Promise<Turn> {
+async function think(
+  { run, iterations, signal, notify, yieldTurn }: Loop,
+  ask: () => Promise<AIMessage>,
+): Promise<Turn> {
   signal.throwIfAborted();
+  yieldTurn();
   const index = iterations.count() + 1;
   if (index > run.definition.maxIterations) throw new RunStopped("max_iterations");
   const message = await ask();
@@ -97,13 +120,11 @@ async function think({ run, iterations, signal, notify }: Loop, ask: () => Promi
 type LangChainCall = Parameters<WrapToolCallHook>[0]["toolCall"];
 
 /** The observation of a tool call: what is recorded of it, or what comes of `make`, which is recorded then. */
-async function act(loop: Loop, asked: LangChainCall, make: (call: LangChainCall) => Promise<unknown>) {
+async function act(loop: Loop, asked: LangChainCall, makeCall: (call: LangChainCall) => Promise<unknown>) {
   const { iterations, notify } = loop;
   const { id = "", name } = asked;
-  const toMessage = ({ output, isError }: { output: string; isError: boolean }) =>
-    new ToolMessage({ content: output, tool_call_id: id, name, status: isError ? "error" : "success" });
   const known = iterations.recallResult(id);
-  if (known) return toMessage(known);
+  if (known) return toToolMessage(asked, known);
   const call = iterations.callOf(id);
   if (!call) throw new TypeError(`a tool call ${id} was never recorded`);
   // Whole numbers that a double would round reach such a tool as texts.
@@ -111,12 +132,25 @@ async function act(loop: Loop, asked: LangChainCall, make: (call: LangChainCall)
   const args = keepsDigits ? (parseArguments(call.arguments, keepsDigits) ?? {}) : asked.args;
   // LangChain takes arguments that look like a call for one, and unwraps them: so they are wrapped.
   const wrapped = { ...asked, args: { ...asked, args, type: "tool_call" } };
-  const observation = await observeCall(loop, call, async () => textOf(await make(wrapped)));
+  const make = async () => textOf(await makeCall(wrapped));
+  const refusal = await loop.approve(call);
+  const observation = refusal ? refuseCall(call, refusal) : await observeCall(loop, call, make);
   await iterations.recordResult(observation);
   const { isError } = observation;
   await notify({ event: "observation", index: call.index, action: call.name, isError }, call.index + 1);
-  return toMessage(observation);
+  return toToolMessage(asked, observation);
 }
+
+const toToolMessage = ({ id = "", name }: Pick<LangChainCall, "id" | "name">, { output, isError }: Outcome) =>
+  new ToolMessage({ content: output, tool_call_id: id, name, status: isError ? "error" : "success" });
+
+type Outcome = { output: string; isError: boolean };
+
+/** A recorded response whose calls have all been observed, as messages of the conversation. */
+const toMessages = ({ turn, observed }: WholeTurn) => [
+  toAiMessage(turn),
+  ...observed.map(({ call, observation }) => toToolMessage(call, observation)),
+];
 
 const messageOf = { system: SystemMessage, user: HumanMessage, assistant: AIMessage };
 

@@ -9,7 +9,7 @@ import type { AuditCall } from "../store/audit-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { parseArguments } from "./arguments.ts";
 import type { Observed } from "./iterations.ts";
-import { RunStopped } from "./run-state.ts";
+import { isPause, RunStopped } from "./run-state.ts";
 import type { RunUsage } from "./run-usage.ts";
 import type { ToolContext, ToolNotes } from "./tools/tool.ts";
 
@@ -27,6 +27,8 @@ export type ObserveDeps = {
   /** Aborts when the run has to end, for whatever reason. */
   signal: AbortSignal;
   logger: Logger;
+  /** What a tool has given, as the tenant's guards let it go on. @throws AppError `compliance_blocked`, `unavailable`. */
+  guardOutput(output: string): Promise<string>;
 };
 
 /**
@@ -50,6 +52,14 @@ export async function observeCall(deps: ObserveDeps, call: AuditCall, make: () =
   }).finally(() => deps.calls.delete(call.id));
   return { kind: "observation", callId: call.id, ...outcome, startedAt, spent: used.spent() };
 }
+
+/** The observation of a call that was not to be made. */
+export function refuseCall({ id: callId }: AuditCall, { output }: { output: string }): Observed {
+  const startedAt = new Date().toISOString();
+  return { kind: "observation", callId, output: cutOutput(output), isError: true, startedAt, spent: noneSpent };
+}
+
+const noneSpent = { tokens: 0, outputTokens: 0, costUsd: 0 };
 
 type Outcome = { output: string; isError: boolean; runId?: string };
 
@@ -77,10 +87,10 @@ async function tryCall(deps: ObserveDeps, call: AuditCall, make: () => Promise<O
       () => make().catch((error: unknown) => Promise.reject(toAppError(error, tool))),
       ({ isError }) => ({ failure: isError ? "tool_error" : undefined }),
     );
-    return { ...made, output: cutOutput(made.output) };
+    return { ...made, output: cutOutput(await deps.guardOutput(made.output)) };
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof RunStopped || isStoreFailure(error)) throw error;
+    if (error instanceof RunStopped || isPause(error) || isStoreFailure(error)) throw error;
     if (error instanceof AppError) return toFailure(`The tool failed: ${error.message}`);
     logger.error({ err: error, tool: tool.name }, "a tool threw unexpectedly");
     return toFailure("The tool failed.");

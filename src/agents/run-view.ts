@@ -1,6 +1,6 @@
 import { openRunState, sumSpent } from "../definitions/runs.ts";
 import { defined, toView } from "../lib/defined.ts";
-import type { AgentRunRecord, AgentRunSummaryRecord } from "../store/agent-run-store.ts";
+import type { AgentRunRecord, AgentRunSummaryRecord, AwaitedByRun } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent, AuditEntry } from "../store/audit-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobState } from "../store/job-state.ts";
@@ -39,24 +39,44 @@ export function toRunSummary(run: AgentRunSummaryRecord, job: JobState | undefin
 
 function toHead(run: AgentRunSummaryRecord, job: JobState | undefined, contents: readonly AuditContent[]) {
   const { _id: runId, agentId, agentVersion, jobId, parentRunId, sessionId, createdAt, startedAt, end } = run;
+  const awaiting = end === undefined && job === "awaiting" ? run.awaiting : undefined;
   const spent = sumSpent(contents.flatMap((content) => ("spent" in content ? [content.spent] : [])));
-  const { status = openRunState(job), reason: stopReason, finishedAt } = end ?? {};
+  const { status = awaiting ? stateOfWait(awaiting) : openRunState(job), reason: stopReason, finishedAt } = end ?? {};
   const { tokensUsed, costUsd } = end ?? { tokensUsed: spent.tokens, costUsd: spent.costUsd };
   const about = { runId, agentId, agentVersion, jobId, parentRunId, sessionId, status, stopReason };
-  return toView({ ...about, createdAt, startedAt, finishedAt, tokensUsed, costUsd });
+  return toView({
+    ...about,
+    awaiting: awaiting?.map((one) => toView(one)),
+    createdAt,
+    startedAt,
+    finishedAt,
+    tokensUsed,
+    costUsd,
+  });
 }
+
+const stateOfWait = (awaiting: readonly AwaitedByRun[]): RunSummary["status"] =>
+  awaiting.some(({ kind }) => kind === "approval") ? "awaiting_approval" : "waiting";
 
 /** One step an iteration: the model's answer, and the observations of the calls that it requested. */
 function joinSteps(entries: readonly AuditEntry[]): StepView[] {
   const observed = new Map<string, Observed>();
+  const approvals = new Map<string, Action["approval"]>();
   const turns: { turn: Turn; at: string }[] = [];
   for (const { content, at } of entries) {
     if (content.kind === "observation") observed.set(content.callId, { content, at });
+    else if (content.kind === "asked" || content.kind === "decided") approvals.set(content.callId, toApproval(content));
     else if (content.kind === "intention" || content.kind === "answer") turns.push({ turn: content, at });
   }
   return turns.map(({ turn, at }, place) => {
     const { thought, model, logId, spent } = turn;
-    const calls = turn.kind === "intention" ? turn.calls.map((call) => toAction(call, observed.get(call.id))) : [];
+    const calls =
+      turn.kind === "intention"
+        ? turn.calls.map((call) => ({
+            ...toAction(call, observed.get(call.id)),
+            ...defined({ approval: approvals.get(call.id) }),
+          }))
+        : [];
     const used = calls.flatMap(({ id }) => observed.get(id)?.content.spent ?? []);
     const joined = { index: place + 1, thought, ...joinActions(calls, at) };
     return { ...joined, model, logId, startedAt: at, ...sumSpent([spent, ...used]) };
@@ -64,6 +84,14 @@ function joinSteps(entries: readonly AuditEntry[]): StepView[] {
 }
 
 type Action = NonNullable<StepView["actions"]>[number];
+
+/** What the chain says of a call's approval. */
+function toApproval(content: Extract<AuditContent, { kind: "asked" | "decided" }>): Action["approval"] {
+  const { approvalId } = content;
+  if (content.kind === "asked") return { approvalId, status: "pending" };
+  const { decision: status, by: decidedBy, comment } = content;
+  return { approvalId, status, ...defined({ decidedBy, comment }) };
+}
 
 function toAction({ id, name, arguments: json, idempotencyKey }: AuditCall, observation: Observed | undefined): Action {
   const action = { id, action: name, actionInput: parseArguments(json, true) ?? { invalid: json }, idempotencyKey };

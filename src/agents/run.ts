@@ -1,3 +1,5 @@
+import { AWAITING_APPROVAL } from "../jobs/job-outcome.ts";
+import { Rescheduled } from "../jobs/reschedule.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import {
@@ -17,17 +19,24 @@ import {
   type StopReason,
   stopReasons,
 } from "../store/agent-run-store.ts";
+import type { AuditCall } from "../store/audit-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
+import { approveCall, withdrawApprovals } from "./approve-call.ts";
 import { type AuditLog, openAuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { makeIterations } from "./iterations.ts";
 import type { Loop, RunStepEvent } from "./loop.ts";
 import { MAX_TURNS, toPrompt } from "./prompt.ts";
-import { RunStopped } from "./run-state.ts";
+import { CallSuspended, isPause, type Pause, RunStopped } from "./run-state.ts";
 import { makeRunUsage } from "./run-usage.ts";
 import type { RunResult } from "./schemas.ts";
 import type { ToolContext } from "./tools/tool.ts";
 import { makeTools } from "./tools.ts";
+
+/** How long a run keeps its worker before it lets others have a turn, in ms; an iteration that has begun is finished. */
+const TURN_MS = 10_000;
+/** The longest time that a timer takes, in ms. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** How a run is about to end. */
 type Closing = { status: AgentRunEnd; reason?: StopReason; error?: ErrorView; output?: string };
@@ -43,7 +52,8 @@ type Running = Loop & {
 /**
  * Runs an agent to its end; an interrupted run resumes from its audit log. Ends as completed, as stopped by a limit, or, when
  * a failure is final or the job was cancelled, by the error.
- * @throws AppError `not_found`; of the model call; the signal's reason. Other errors after which another attempt may resume the run.
+ * @throws AppError `not_found`; of the model call; the signal's reason. CallSuspended and Rescheduled, to be resumed; other errors
+ * after which another attempt may resume the run.
  */
 export async function executeRun(deps: AgentsDeps, context: WorkContext): Promise<RunResult> {
   const { tenantId, recordId: runId } = context;
@@ -80,17 +90,17 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
   const inner = new AbortController();
   const signal = AbortSignal.any([context.signal, inner.signal]);
   const startedAt = run.startedAt ?? new Date();
-  const endsAt = new Date(startedAt.getTime() + run.limits.timeoutMs);
-  const clock = setTimeout(() => inner.abort(new RunStopped("timeout")), Math.max(0, endsAt.getTime() - Date.now()));
+  const turn = makeTurn(run);
+  const clock = setTimeout(() => inner.abort(new RunStopped("timeout")), Math.min(turn.leftMs, MAX_TIMER_MS));
   const closers: (() => Promise<void>)[] = [];
   try {
     const { logger } = context;
     const calls = new Map<string, ToolContext>();
-    const tools = await makeTools({
+    const { tools, policies } = await makeTools({
       deps,
       run,
       usage,
-      endsAt,
+      endsAt: turn.endsAt,
       signal,
       logger,
       callOf(config) {
@@ -104,6 +114,7 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
         const isKnown = auditLog.recorded.some((content) => content.kind === "notice" && content.text === text);
         if (!isKnown) await auditLog.append({ kind: "notice", text });
       },
+      share: context.share,
       inTurn: (toolSignal, begin) => context.inner({ depth: run.depth + 1, signal: toolSignal }, begin),
       closeLater: (close) => void closers.push(close),
     });
@@ -113,13 +124,51 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
       return context.step(about, run.depth > 1 ? undefined : { stage: "steps", done: event.index, total: known });
     };
     const iterations = makeIterations(auditLog, usage);
-    const loop = { run, gateway: deps.gateway, iterations, tools, calls, usage, signal, notify, logger };
+    const known = auditLog.recorded.filter(({ kind }) => kind === "intention").length;
+    const approve = (call: AuditCall) => approveCall({ deps, run, auditLog, policies, signal }, call);
+    const yieldTurn = () => turn.yieldAfter(iterations.count() - known);
+    const guarded = { tenantId: run.tenantId, keyId: run.caller.keyId, agentId: run.agentId };
+    const guardOutput = (output: string) => deps.guards.take(guarded, "toolOutput", output);
+    const actions = { approve, yieldTurn, notify, guardOutput };
+    const loop = { run, gateway: deps.gateway, iterations, tools, calls, usage, signal, logger, ...actions };
     const running = { ...loop, deps, context, auditLog, inner, startedAt };
     return await close(running, recordedClosing(auditLog) ?? (await iterate(running)));
+  } catch (error) {
+    throw isPause(error) ? await pause(deps, run, { error, workedMs: turn.workedMs() }) : error;
   } finally {
     clearTimeout(clock);
     await Promise.allSettled(closers.map((close) => close())); // a server that is gone needs no farewell
   }
+}
+
+/** A worker's turn at a run: how much of the run's time at work is left, and when others are to have their turn. */
+function makeTurn({ limits, workedMs = 0 }: AgentRunRecord) {
+  const beganAt = performance.now();
+  const leftMs = Math.max(0, limits.timeoutMs - workedMs);
+  const ownMs = () => performance.now() - beganAt;
+  return {
+    leftMs,
+    endsAt: new Date(Date.now() + leftMs),
+    /** How long this turn has taken. */
+    workedMs: () => Math.round(ownMs()),
+    /** @throws Rescheduled once the run has had its turn, and something was done in it. */
+    yieldAfter(done: number): void {
+      if (done > 0 && ownMs() > TURN_MS) throw new Rescheduled(0, "queued");
+    },
+  };
+}
+
+/** Notes on a run that is given back how long it was worked on, and what it awaits. Returns what ends its turn. */
+async function pause(
+  { store: { agentRuns } }: AgentsDeps,
+  { tenantId, _id }: AgentRunRecord,
+  { error, workedMs }: { error: Pause; workedMs: number },
+): Promise<Pause> {
+  await agentRuns.work(tenantId, _id, workedMs);
+  if (error instanceof Rescheduled) return error;
+  const { awaited, isOver, runIds } = error;
+  await agentRuns.await(tenantId, _id, [...awaited], [...runIds]);
+  return new CallSuspended(awaited, isOver, [...runIds, _id]);
 }
 
 /**
@@ -169,6 +218,10 @@ async function iterate(running: Running): Promise<Closing> {
     if (cut !== undefined) throw new RunStopped(cut);
     return { status: "completed" };
   } catch (error) {
+    if (isPause(error) && !context.signal.aborted) {
+      await reportPause(running, error);
+      throw error;
+    }
     const closing = toClosing(error, context);
     if (closing === undefined) throw error;
     if (!context.signal.aborted) await context.confirm();
@@ -180,6 +233,16 @@ async function iterate(running: Running): Promise<Closing> {
       .catch(() => undefined); // cancelled: the job has no followers any more
     return closing;
   }
+}
+
+/** Tells followers of the job that its run waits. */
+async function reportPause({ run, context, iterations }: Running, error: Pause): Promise<void> {
+  if (error instanceof Rescheduled) return;
+  const isAsked = error.awaited.some(({ kind }) => kind === "approval");
+  const stage = isAsked ? AWAITING_APPROVAL : "waiting";
+  const done = iterations.count();
+  const progress = run.depth > 1 ? undefined : { stage, done, total: done + 1 };
+  await context.step({ event: stage, index: done, runId: run._id, depth: run.depth }, progress);
 }
 
 /** How an error ends a run; undefined when another attempt may resume it. */
@@ -201,6 +264,7 @@ function toSiblingsEnd(error: unknown, context: WorkContext): AppError {
 }
 
 async function close({ deps, run, auditLog, usage, iterations }: Running, closing: Closing): Promise<RunEnd> {
+  if (run.definition.tools.some(({ approval }) => approval)) await withdrawApprovals(deps.store, run);
   const { tokens, outputTokens, costUsd } = usage.total();
   const end: RunEnd = {
     ...closing,

@@ -12,7 +12,7 @@ import { nameOfTool, type ToolSpec, toolSpecSchema } from "./tools.ts";
 
 const MAX_TOOLS = 32;
 export const DEFAULT_ITERATIONS = 10;
-const MAX_ITERATIONS = 50;
+const MAX_ITERATIONS = 2_000;
 
 const toolsSchema = z.array(toolSpecSchema).max(MAX_TOOLS).superRefine(checkNames);
 
@@ -23,6 +23,12 @@ export const agentBodySchema = z.object({
   model: z.string().min(1).max(200).describe("A model of `/ai/models`, `meta-llm` or `auto`"),
   systemPrompt: z.string().min(1).max(100_000),
   tools: toolsSchema.default([]).describe("Default: none"),
+  allowSelfApproval: z
+    .boolean()
+    .optional()
+    .describe(
+      "Whether the key that starts a run may decide on its calls. Default: only an owner's, in a tenant with one key",
+    ),
   maxIterations: z.number().int().min(1).max(MAX_ITERATIONS).default(DEFAULT_ITERATIONS),
   temperature: z.number().min(0).max(2).optional().describe("Default: the model's own"),
   maxTokens: limiting(
@@ -48,7 +54,15 @@ export type AgentView = z.input<typeof agentViewSchema>;
 
 /** An agent in a list. */
 export const agentSummarySchema = agentViewSchema
-  .omit({ systemPrompt: true, tools: true, maxIterations: true, temperature: true, maxTokens: true, publish: true })
+  .omit({
+    systemPrompt: true,
+    tools: true,
+    allowSelfApproval: true,
+    maxIterations: true,
+    temperature: true,
+    maxTokens: true,
+    publish: true,
+  })
   .extend({
     description: z.string().optional().describe("Cut after 300 characters"),
     toolTypes: z.array(z.string()).describe("Each type of its tools once"),
@@ -67,8 +81,9 @@ function checkNames(tools: readonly ToolSpec[], context: z.RefinementCtx): void 
   }
 }
 
-/** Longest time of a run, in ms; also the default. */
-export const MAX_RUN_MS = 600_000;
+/** Longest time at work of a run, in ms: 30 days; and the default. */
+const MAX_RUN_MS = 30 * 86_400_000;
+export const DEFAULT_RUN_MS = 600_000;
 const MAX_CONTEXT = 32_000;
 /** The shortest field is `"":0,`, so no more fields than this fit into the length. */
 const MAX_CONTEXT_FIELDS = MAX_CONTEXT / 5;
@@ -108,7 +123,13 @@ export const runBodySchema = z.object({
       .strictObject({
         maxTokens: z.number().int().min(1).max(100_000_000).optional(),
         maxCostUsd: z.number().positive().max(100_000).optional(),
-        timeoutMs: z.number().int().min(100).max(MAX_RUN_MS).optional(),
+        timeoutMs: z
+          .number()
+          .int()
+          .min(100)
+          .max(MAX_RUN_MS)
+          .optional()
+          .describe("Time at work; what a run waits does not count. Default: 10 minutes"),
       })
       .optional()
       .describe("What the run may use at most; one that reaches it is stopped, with the best answer so far"),
@@ -147,6 +168,15 @@ const actionSchema = z.object({
   isError: z.boolean().optional(),
   runId: z.string().optional().describe("The run of the agent that was called"),
   idempotencyKey: z.string(),
+  approval: z
+    .object({
+      approvalId: idSchema("approval"),
+      status: z.enum(["pending", "approved", "rejected", "expired"]),
+      decidedBy: z.string().optional(),
+      comment: z.string().optional(),
+    })
+    .optional()
+    .describe("Of a call that needs one"),
   startedAt: z.iso.datetime().optional(),
   finishedAt: z.iso.datetime().optional(),
 });
@@ -159,6 +189,7 @@ const stepSchema = z.object({
   observation: z.string(),
   actions: z.array(actionSchema).optional().describe("Each call, where the answer asked for several"),
   idempotencyKey: z.string().optional(),
+  approval: actionSchema.shape.approval,
   isError: z.boolean().optional(),
   runId: z.string().optional(),
   model: z.string(),
@@ -179,6 +210,19 @@ const runHead = {
   parentRunId: idSchema("run").optional(),
   sessionId: z.string().optional(),
   status: z.enum(runStates),
+  awaiting: z
+    .array(
+      z.object({
+        kind: z.enum(["approval", "time", "event"]),
+        runId: idSchema("run").describe("The run itself, or one that it has called"),
+        approvalId: idSchema("approval").optional(),
+        toolName: z.string().optional(),
+        event: z.string().optional(),
+        until: z.iso.datetime().describe("When the wait is over at the latest"),
+      }),
+    )
+    .optional()
+    .describe("What a run waits for; no worker and nothing in Redis is held for it meanwhile"),
   stopReason: z.enum(stopReasons).optional(),
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().optional(),

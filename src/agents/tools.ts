@@ -2,6 +2,7 @@ import type { StructuredTool } from "@langchain/core/tools";
 import { z } from "zod";
 import { guardTexts as guardByProfile } from "../composite/guard-input.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
+import { type ApprovalPolicy, approvalPolicySchema } from "./approval-policy.ts";
 import { agent } from "./tools/agent.ts";
 import { calculator } from "./tools/calculator.ts";
 import { composite } from "./tools/composite.ts";
@@ -10,6 +11,8 @@ import { httpRequest } from "./tools/http-request.ts";
 import { mcp } from "./tools/mcp.ts";
 import { ragQuery } from "./tools/rag-query.ts";
 import type { ToolKind, ToolSetup } from "./tools/tool.ts";
+import { wait } from "./tools/wait.ts";
+import { waitForEvent } from "./tools/wait-for-event.ts";
 import { workflow } from "./tools/workflow.ts";
 
 /** All types of tools, by their name, in the order of the documentation. */
@@ -22,6 +25,8 @@ const tools = {
   workflow,
   composite,
   mcp,
+  wait,
+  wait_for_event: waitForEvent,
 };
 type ToolType = keyof typeof tools;
 
@@ -30,6 +35,7 @@ const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,40}$/, "must be 1 to 40 lett
 const common = {
   name: toolName.optional().describe("The tool's name for the model; default: its type"),
   description: z.string().trim().min(1).max(2_000).optional().describe("What the model reads about it"),
+  approval: approvalPolicySchema.optional(),
 };
 type Common = z.output<z.ZodObject<typeof common>>;
 
@@ -65,10 +71,10 @@ export function guardTexts(tools: StoredTools, texts: Readonly<Record<string, st
   for (const profile of profilesOf(tools)) guardByProfile(profile, texts);
 }
 
-/** The tools of a run, as its agent's definition sets them up. @throws AppError, which fails the run. */
+/** The tools of a run, as its agent's definition sets them up, and whose calls need an approval. @throws AppError, which fails the run. */
 export async function makeTools(
   env: Omit<ToolSetup, "tool" | "name" | "about" | "caller" | "context" | "guard">,
-): Promise<StructuredTool[]> {
+): Promise<{ tools: StructuredTool[]; policies: ReadonlyMap<string, ApprovalPolicy> }> {
   const { run, signal } = env;
   const { tool } = await import("@langchain/core/tools");
   const common = {
@@ -79,12 +85,15 @@ export async function makeTools(
     guard: guardTexts,
   };
   const specs = run.definition.tools as ToolSpec[]; // the schema has read them before they were stored
-  const made = specs.map((spec) => {
+  const policies = new Map<string, ApprovalPolicy>();
+  const made = specs.map(async (spec) => {
     const name = nameOfTool(spec);
     const about: ToolSetup["about"] = (description, timeout) => {
       return { name, description: spec.description ?? description, defaultConfig: { signal, timeout } };
     };
-    return kindOf(spec).make(spec.config, { ...common, name, about });
+    const own = [await kindOf(spec).make(spec.config, { ...common, name, about })].flat();
+    for (const one of own) if (spec.approval) policies.set(one.name, spec.approval);
+    return own;
   });
-  return (await Promise.all(made)).flat();
+  return { tools: (await Promise.all(made)).flat(), policies };
 }

@@ -32,8 +32,9 @@ export function makeComposite(deps: CompositeDeps) {
     async accept({ caller, body, isInteractive, jobId = newId("job") }: RunRequest<CompositeInput>) {
       guardInput(body); // every run begins here, so none bypasses the guard
       const { tenantId, keyId } = caller;
-      const { pattern, profile, input } = body;
-      const selection = await selectModels(deps.gateway, { ...body, tenantId });
+      const { pattern, profile } = body;
+      const { input } = await deps.guards.take(caller, "input", { input: body.input });
+      const selection = await selectModels(deps.gateway, { ...body, input, tenantId });
       await deps.gateway.requireBudget(tenantId, selection.models);
       const now = new Date();
       const record: CompositeRun = {

@@ -6,6 +6,7 @@ import { defined } from "../lib/defined.ts";
 import { AppError, fromErrorView, isCancel, notFound, toErrorView } from "../lib/errors.ts";
 import type { ExecutionRecord, ExecutionStep, ExecutionStore } from "../store/execution-store.ts";
 import { isStoreFailure, Overtaken } from "../store/store-errors.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { openPatternRun, type PatternOutcome } from "./patterns/pattern.ts";
 import { type PatternId, patterns } from "./patterns.ts";
@@ -19,6 +20,7 @@ export type CompositeDeps = {
   jobs: Pick<Jobs, "submit" | "find">;
   gateway: Pick<Gateway, "complete" | "usableModels" | "resolveModel" | "requireBudget">;
   quotas: Pick<Quotas, "check">;
+  guards: Pick<GuardPolicies, "take">;
 };
 
 /** A run as it is recorded here; the store does not know which patterns and profiles there are. */

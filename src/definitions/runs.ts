@@ -9,7 +9,7 @@ import { isFinal, type JobState } from "../store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import { bytesOfRun } from "../store/run-use.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
-import { type Caller, ownKeyOf, toStoredCaller } from "../tenancy/roles.ts";
+import { type Caller, ownKeyOf, rootOf, toStoredCaller } from "../tenancy/roles.ts";
 
 /** A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. */
 export type RunRequest<B> = { caller: Caller; body: B; isInteractive: boolean; jobId?: string };
@@ -20,6 +20,10 @@ export function newRun({ caller, jobId = newId("job") }: RunRequest<unknown>) {
   const now = new Date();
   return { tenantId, jobId, caller: toStoredCaller(caller), isOpen: true as const, createdAt: now, updatedAt: now };
 }
+
+/** Where a run reports its approvals, by what its request says of its end. */
+export const callbackOf = ({ caller, body }: RunRequest<{ callback?: { url: string } | undefined }>) =>
+  body.callback && { url: body.callback.url, owner: rootOf(caller) };
 
 /** Takes a run of its tenant's quotas. @throws AppError `quota_exceeded`. */
 export async function takeRun(quotas: Pick<Quotas, "check">, run: { tenantId: string }): Promise<void> {

@@ -3,7 +3,7 @@ import { withDisposables } from "../lib/disposables.ts";
 import { AppError } from "../lib/errors.ts";
 import { lockFile } from "../lib/lock-file.ts";
 import { openDataFolder } from "../lib/private-files.ts";
-import { type Logger, makeLogger } from "../observe/logger.ts";
+import { makeLogger } from "../observe/logger.ts";
 import { startMongoServer } from "./mongo/server.ts";
 import { startRedisServer } from "./redis-server.ts";
 import { openServiceSecrets } from "./service-secrets.ts";
@@ -32,7 +32,7 @@ export function openHost(options: HostOptions) {
         dataFile,
         socketPath: sockets.mongo,
         password: secrets.mongo,
-        ...(options.syncWrites && { logSync: { onFailure: endAtOnce(logger) } }),
+        syncWrites: options.syncWrites,
         logger,
       });
       disposables.add(() => mongo.close());
@@ -45,17 +45,6 @@ export function openHost(options: HostOptions) {
     }
     return { close: disposables.close };
   });
-}
-
-/**
- * Ends this process when the disk has failed: after that a sync may report success for what it has lost. The next host reads
- * what the disk has. https://www.usenix.org/conference/atc20/presentation/rebello
- */
-function endAtOnce(logger: Logger) {
-  return (error: Error) => {
-    logger.fatal({ err: error }, "the disk of the embedded store has failed: the store ends");
-    process.exit(1);
-  };
 }
 
 /** The process that `ensureServices` forks. Its argument says what to host. It ends when its parent does. */

@@ -17,7 +17,7 @@ export const autoModel = "auto";
 export type CataloguedModel = ProviderModel & {
   /** The id of one of the platform's providers, or the name of a tenant's custom one. */
   provider: string;
-  /** Of a custom provider's model: its connections and its key, which were set together. Absent when that cannot be read. */
+  /** For a custom provider's model: its connections and its key, which were set together. Absent if the key cannot be read. */
   reach?: () => { provider: Provider; key: ProviderKey };
 };
 
@@ -44,7 +44,7 @@ export function makeCatalogue(edge: EdgeSettings) {
     defaultEmbedding: index.defaultEmbedding,
     /** The model of an id or alias; `auto` is none. */
     find: (idOrAlias: string) => index.byId.get(idOrAlias),
-    /** Takes what the edge server lists for its models, but for those whose names other providers' models have. */
+    /** Takes the models that the edge server lists, except names that models of other providers have. */
     serve(listed: readonly ServedModel[]): void {
       const own = listed.filter(({ id }) => !taken.has(id));
       index = indexModels(edgeModels(edge, own), publicModels);
@@ -64,13 +64,13 @@ function indexModels(served: ReturnType<typeof edgeModels>, publicModels: readon
   return { all, byId, chatByPrice, defaultChat, defaultEmbedding };
 }
 
-/** What models are compared by: prompts are about three times as long as answers. */
+/** The price by which models are compared. Prompts are assumed three times as long as answers. */
 const priceOf = ({ price }: CataloguedModel) => price.input * 3 + price.output;
 
-/** What models of a kind do. */
+/** The verb for each kind of model, for messages. */
 const uses = { chat: "chats", embedding: "embeds", rerank: "reranks" };
 
-/** The model that a request names, as it was found. @throws AppError `unknown_model` for none, and for one of the other kind. */
+/** The model that a request names. @throws AppError `unknown_model` if there is none, or if it is of the other kind. */
 export function requireModel(
   model: CataloguedModel | undefined,
   id: string,
@@ -109,7 +109,7 @@ export function toModelEntry(model: CataloguedModel): ModelEntry {
   });
 }
 
-/** The temperatures that a model takes whose highest one is this. */
+/** The range of temperatures of a model with this highest one. */
 export function temperaturesOf(maxTemperature: number | undefined): { min: number; max: number } {
   return maxTemperature === undefined
     ? { min: DEFAULT_SAMPLING, max: DEFAULT_SAMPLING }

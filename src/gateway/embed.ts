@@ -1,5 +1,6 @@
 import { defined, withoutNulls } from "../lib/defined.ts";
 import { AppError, invalidRequest, renameField } from "../lib/errors.ts";
+import { guardFor, takeBy } from "../tenancy/guard-policies.ts";
 import { findModel, requireModel } from "./catalogue.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { EmbeddingsBody } from "./embeddings-schemas.ts";
@@ -11,7 +12,8 @@ import { askModel, withFallbacks } from "./resilience/retry.ts";
 import { findKeys, isUsable, notConfigured, type Target } from "./resilience/target.ts";
 import { estimateTokens } from "./tokens.ts";
 
-export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };
+/** `isGuarded`: its texts were guarded before, as those of documents are. */
+export type EmbedRequest = { input: string[]; model?: string; dimensions?: number; isGuarded?: boolean };
 
 /** The request that a body of `POST /ai/embeddings` makes. */
 export async function toEmbedRequest(body: EmbeddingsBody): Promise<EmbedRequest> {
@@ -19,24 +21,27 @@ export async function toEmbedRequest(body: EmbeddingsBody): Promise<EmbedRequest
   return defined({ input: await toTexts(input), model, dimensions });
 }
 
-/** Of all inputs together, as at OpenAI. */
+/** Limit of all inputs together, as at OpenAI. */
 const MAX_TOKENS = 300_000;
 
-/** The text of tokens; undefined where one of them has none. */
+/** The text of tokens; undefined if one of them has no text. */
 function tryDecode(decode: (tokens: number[]) => string, tokens: number[]): string | undefined {
   try {
     return decode(tokens);
   } catch {
-    return undefined; // a number that the encoding leaves out
+    return undefined; // a number without a token in this encoding
   }
 }
 
-/** The texts of an input. Any model embeds those of tokens. @throws AppError `invalid_request` for tokens of no text. */
+/**
+ * The texts of an input. Tokens become text, which any model can embed.
+ * @throws AppError `invalid_request` for tokens without a text.
+ */
 async function toTexts(input: EmbeddingsBody["input"]): Promise<string[]> {
   if (typeof input === "string") return [input];
   const each = typeof input[0] === "number" ? [input] : input;
   if (each.every((one) => typeof one === "string")) return each;
-  // Its tables take 80 MB, so that only a process that is sent tokens loads them.
+  // The tables take 80 MB, so they are loaded at the first request with tokens.
   const { decode } = await import("gpt-tokenizer/encoding/cl100k_base");
   const lists = each as number[][]; // the schema has one kind in a list
   const total = lists.reduce((sum, { length }) => sum + length, 0);
@@ -91,7 +96,11 @@ export function makeEmbeddings(deps: GatewayDeps) {
 }
 
 /** Embeds texts; without a model by the platform's own. @throws AppError as `complete` does. */
-export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome> {
+export async function embed(deps: GatewayDeps, given: GatewayCaller, asked: EmbedRequest): Promise<EmbedOutcome> {
+  const { isGuarded = false, ...whole } = asked;
+  const guard = isGuarded ? undefined : await guardFor(deps, given);
+  const caller = guard ? { ...given, guard } : given;
+  const request = guard ? { ...whole, input: takeBy(guard, "input", { input: whole.input }).input } : whole;
   const model =
     request.model === undefined
       ? deps.catalogue.defaultEmbedding
@@ -112,7 +121,7 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
     };
     const { call, result } = await askModel(deps, share, asked, () => toEmbedder(share.target, request));
     const usage = result.usage && { inputTokens: result.usage.inputTokens, outputTokens: 0 };
-    // An embedding has no output, so that a usage without any is no reason to count the texts.
+    // An embedding has no output, so a usage without output tokens need not be replaced by a count.
     const estimate = () => ({ inputTokens: usage?.inputTokens || inputTokens(), outputTokens: 0 });
     const settlement = call.settle({ usage, estimate });
     return {

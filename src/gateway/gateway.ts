@@ -1,4 +1,5 @@
 import type { Config } from "../config/config.ts";
+import { makeShares } from "../isolation/shares.ts";
 import { notFound } from "../lib/errors.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { CallMetrics } from "../observe/metrics/call-metrics.ts";
@@ -36,6 +37,7 @@ type GatewayInput = {
   store: Pick<Store, "completions" | "usage" | "budgets" | "tenants" | "checkWrites">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
+  guards: GatewayDeps["guards"];
   callTexts: Pick<CallTexts, "areKept" | "hideOld">;
   customProviders: GatewayDeps["customProviders"];
   redis: Pick<RedisConnections, "producer" | "prefix">;
@@ -44,7 +46,7 @@ type GatewayInput = {
   metrics: CallMetrics;
 };
 
-/** All model traffic goes through here, however it starts: routed, retried, accounted once. */
+/** All model traffic goes through the gateway: it is routed, retried and accounted once. */
 export async function openGateway(input: GatewayInput) {
   const { config, store, keys, fallbacks, callTexts, customProviders, redis, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRejection: metrics.budgetRefused });
@@ -63,13 +65,15 @@ export async function openGateway(input: GatewayInput) {
     ledger,
     budgets,
     schemaChecks: input.schemaChecks,
+    guards: input.guards,
     callTexts,
+    largeStreams: makeShares(LARGE_STREAMS),
     maxAttempts: config.maxAttempts,
   };
   const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
   const answerer = makeAnswerer(deps, responses);
   return {
-    /** What calls are made with, for the batches beside the gateway. */
+    /** The dependencies of calls, for src/batches. */
     deps,
     /** Chats with models, planned and then answered. */
     ...answerer,
@@ -77,7 +81,7 @@ export async function openGateway(input: GatewayInput) {
     complete: async (...asked: Parameters<Answerer["plan"]>) => answerer.answer(await answerer.plan(...asked)),
     ...makeEmbeddings(deps),
     ...makeReranking(deps),
-    /** The surface by which a tenant's call is counted that names one. */
+    /** The surface under which a tenant's call is counted, if the call names one. */
     surfaceOf: makeSurfaces(),
     /** The catalogue as a tenant sees it. */
     models: (tenantId: string, query: ModelQuery) => listModels(deps, tenantId, query),
@@ -85,9 +89,9 @@ export async function openGateway(input: GatewayInput) {
     ignoredBy: (tenantId: string, request: ChatRequest) => ignoredBy(deps, tenantId, request),
     /** See `countPrompt`. @throws AppError `unknown_model`. */
     countTokens: (tenantId: string, request: ChatRequest) => countPrompt(deps, tenantId, request),
-    /** Requests of the Messages API that go to their provider as they come. */
+    /** Requests of the Messages API that are forwarded unchanged to their provider. */
     forwarding: makeForwardedChats(deps),
-    /** The model of an id or alias, as far as the tenant may call it. */
+    /** The model of an id or alias, if the tenant may call it. */
     async findModel(tenantId: string, idOrAlias: string) {
       const model = await findModel(deps, tenantId, idOrAlias);
       return model && toModelEntry(model);
@@ -98,7 +102,7 @@ export async function openGateway(input: GatewayInput) {
     usableModels: (tenantId: string) => usableModels(deps, tenantId),
     /** See `resolveModel`. @throws AppError `unknown_model`, `provider_not_configured`. */
     resolveModel: (tenantId: string, name: string, task?: string) => resolveModel(deps, tenantId, name, task),
-    /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
+    /** The log record of a call, even if it is not written yet. Throws `not_found`. */
     async log(tenantId: string, logId: string) {
       const pending = ledger.pending(logId);
       const document = pending?.tenantId === tenantId ? pending : await store.completions.get(tenantId, logId);
@@ -121,7 +125,7 @@ export async function openGateway(input: GatewayInput) {
      */
     async requireBudget(tenantId: string, models: readonly string[]) {
       const found = await Promise.all(models.map((id) => findModel(deps, tenantId, id)));
-      const isFree = (model: CataloguedModel | undefined) => model?.price.output === 0; // `auto` may choose one that is not
+      const isFree = (model: CataloguedModel | undefined) => model?.price.output === 0; // `auto` may choose a model that costs nothing
       if (!found.every(isFree)) requireLeft(await budgets.view(tenantId));
     },
     /** Sets a tenant's budget a month, in USD; null for none. */
@@ -145,8 +149,11 @@ async function openCatalogue(edge: EdgeSettings, logger: Logger) {
   return { catalogue, stop };
 }
 
+/** Streams that have said much and are under way in a process, and those of one tenant among them. */
+const LARGE_STREAMS = { size: 64, perOwner: 16 };
+
 const MAX_CHARACTERS = 64;
-/** Surfaces that one tenant may name in a day (UTC) in one process: each is a row of its usage for every model. */
+/** Maximum surfaces that a tenant may name in a day (UTC) in one process. Each is a row of usage for every model. */
 const MAX_SURFACES = 100;
 /** Tenants whose surfaces a process remembers. */
 const MAX_TENANTS = 2_000;
@@ -155,7 +162,7 @@ const DAY_MS = 86_400_000;
 /** The surfaces that tenants name for their calls, few enough to be rows of usage. */
 function makeSurfaces() {
   const keep = makeFirstNames({ names: MAX_SURFACES, tenants: MAX_TENANTS, periodMs: DAY_MS });
-  /** The surface by which a call is counted that names this one; null for a text that names none. */
+  /** The surface under which a call with this text is counted; null if the text is no name. */
   return (tenantId: string, text: string): string | null => {
     const surface = toSurface(text);
     return surface === "" ? null : keep(tenantId, surface, Date.now());

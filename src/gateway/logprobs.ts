@@ -7,7 +7,7 @@ const token = z.object({
 });
 const logprob = token.extend({ top_logprobs: z.array(token).catch([]).default([]) });
 
-/** How likely a token of an answer was, and which others might have stood in its place. */
+/** The probability of a token of an answer, and of its alternatives. */
 export type Logprob = z.output<typeof logprob>;
 
 /** The tokens of an answer, or of a part of a stream, as OpenAI gives them. */
@@ -15,7 +15,7 @@ export const logprobsSchema = z.object({ content: z.array(logprob), refusal: z.n
 
 const reported = z.array(logprob);
 
-/** What a provider says of the tokens of an answer; undefined if it is nothing that can be read. */
+/** The token probabilities that a provider reports; undefined if they cannot be read. */
 export function readLogprobs(given: unknown): Logprob[] | undefined {
   if (typeof given !== "object" || given === null) return undefined; // as in most answers
   const { content, refusal } = Object(given);
@@ -23,5 +23,5 @@ export function readLogprobs(given: unknown): Logprob[] | undefined {
   return data?.length ? data : undefined;
 }
 
-/** They as a choice has them. */
+/** The token probabilities in the form of a choice. */
 export const toWireLogprobs = (content: Logprob[]) => ({ content, refusal: null });

@@ -16,9 +16,9 @@ export type ToolCall = { id: string; name: string /** JSON text, as models write
  * back to the provider that made it byte for byte, and to no other.
  */
 export type ReasoningPart = { type: "reasoning"; provider: string; item: Record<string, unknown> };
-/** What an assistant said, in the order in which its provider gave it. */
+/** The parts of an assistant's turn, in the order of the provider. */
 export type AssistantPart = TextPart | ReasoningPart | ({ type: "tool-call" } & ToolCall);
-/** The same as a provider gives it; the gateway adds whose reasoning it is. */
+/** The same as a provider returns it. The gateway adds which provider the reasoning came from. */
 export type ProvidedPart = Exclude<AssistantPart, ReasoningPart> | Omit<ReasoningPart, "provider">;
 
 export type Message =
@@ -33,13 +33,13 @@ export type Message =
     }
   | { role: "tool"; content: Content; toolCallId: string };
 
-/** A content's text alone. */
+/** The text of a content, without its other parts. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
-/** A content of these parts. Texts alone become one string. */
+/** A content made of these parts. If all are texts, they become one string. */
 export function toContent(parts: readonly ContentPart[]): Content {
   return parts.every(({ type }) => type === "text") ? textOf(parts) : parts;
 }

@@ -1,4 +1,5 @@
 import { AppError } from "../lib/errors.ts";
+import { guardFor, takeBy } from "../tenancy/guard-policies.ts";
 import { findModel, requireModel } from "./catalogue.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { GatewayCaller } from "./money/account.ts";
@@ -26,7 +27,11 @@ export function makeReranking(deps: GatewayDeps) {
 }
 
 /** Scores documents by a reranking model. @throws AppError as `embed` does. */
-async function rerank(deps: GatewayDeps, caller: GatewayCaller, request: RerankRequest): Promise<RerankOutcome> {
+async function rerank(deps: GatewayDeps, given: GatewayCaller, asked: RerankRequest): Promise<RerankOutcome> {
+  const guard = await guardFor(deps, given);
+  const caller = guard ? { ...given, guard } : given;
+  const { query, documents } = guard ? takeBy(guard, "input", asked) : asked;
+  const request = { ...asked, query, documents };
   const model = requireModel(await findModel(deps, caller.tenantId, request.model), request.model, "rerank");
   const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
   const routing = { requested: request.model, model, reason: "named", fallbacks: [] };

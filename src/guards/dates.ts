@@ -47,7 +47,7 @@ for (const names of languages) {
 }
 
 /** Which month, from 1, a folded word or its abbreviation names; undefined for any other word. */
-function monthOf(word: string): number | undefined {
+export function monthOf(word: string): number | undefined {
   return numberOf.get(word);
 }
 

@@ -47,6 +47,9 @@ export function foldText(original: string, isLenient = false): FoldedText {
   return runs.length === 0 ? folded : replaceRuns(folded, runs);
 }
 
+/** A word in its folded form, as the lists of words have it. */
+export const foldWord = (word: string): string => foldCharacters(word, true).text;
+
 /** In order, and of those that overlap the longest: languages share words. */
 function longestOf(runs: readonly NumberWordRun[]): NumberWordRun[] {
   const kept: NumberWordRun[] = [];

@@ -15,10 +15,10 @@ const teenValue = valuesOf(teens, 10);
 const tenValue = valuesOf(tens, 20, 10);
 const ordinalValue = valuesOf(ordinals.split(" "), 1).set("thirtieth", 30);
 const repeats = valuesOf(["double", "triple"], 2);
-const anyWord = [unitValue, teenValue, tenValue, ordinalValue, repeats]
-  .flatMap((values) => [...values.keys()])
-  .sort((a, b) => b.length - a.length)
-  .join("|");
+const allWords = [unitValue, teenValue, tenValue, ordinalValue, repeats].flatMap((values) => [...values.keys()]);
+const anyWord = allWords.toSorted((a, b) => b.length - a.length).join("|");
+/** Folded words that numbers are written with in English. */
+export const englishNumberWords: ReadonlySet<string> = new Set(allWords);
 /** Words of one run are kept together by blanks, commas or dashes, and by the "thousand" of a year. */
 const runPattern = new RegExp(
   `(?<![a-z])(?:${anyWord})(?:(?:[ ,-]{1,3}|\\n)(?:thousand(?: and)? )?(?:${anyWord}))*(?![a-z])`,
@@ -94,10 +94,11 @@ function readSmall(words: readonly string[], at: number): Said {
 const rows = ["〇一二三四五六七八九", "零壹贰叁肆伍陆柒捌玖", "○壱貳參肆伍陸漆捌玖"];
 const digitOf = new Map(rows.flatMap((row) => [...row].map((character, value) => [character, String(value)] as const)));
 const TEN = "十";
-const digit = [...digitOf.keys(), TEN].join("");
+/** All of them, and the character for ten. */
+export const hanDigits = [...digitOf.keys(), TEN].join("");
 /** Two digits at least, or one that a day, month or year has. */
-const pattern = new RegExp(`[${digit}](?:[ -]?[${digit}])+|[${digit}](?=[年月日号])`, "g");
-const hasAny = new RegExp(`[${digit}]`);
+const pattern = new RegExp(`[${hanDigits}](?:[ -]?[${hanDigits}])+|[${hanDigits}](?=[年月日号])`, "g");
+const hasAny = new RegExp(`[${hanDigits}]`);
 
 /** Finds numbers in Chinese characters: digit by digit ("二一九"), and up to 99 with the character for ten ("十二"). */
 export function hanNumberRuns(text: string): NumberWordRun[] {

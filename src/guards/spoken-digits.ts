@@ -21,6 +21,8 @@ const said = new Map(
     digits.split(" ").flatMap((words, digit) => words.split("|").map((word) => [word, String(digit)] as const)),
   ),
 );
+/** The folded words of all languages. */
+export const spokenDigitWords: ReadonlySet<string> = new Set(said.keys());
 const words = [...said.keys()].join("|");
 /** Fewer digits are words of a sentence: "un", "due", "sei". */
 const pattern = new RegExp(

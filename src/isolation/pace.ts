@@ -33,6 +33,8 @@ export function makePace(now: () => number = () => performance.now()) {
   return {
     /** Notes that work of the tenant begins. */
     begins,
+    /** Whether others work here. */
+    hasOthers,
     /**
      * Waits until a job of the tenant on a queue may begin, and returns how its end is noted. A few jobs that share the
      * tenant's parts do as much as many, and begin and resume less often. @throws the signal's reason.

@@ -43,6 +43,6 @@ export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: strin
     return requested;
   }
   const { status } = await readJob(deps.store.find, tenantId, jobId);
-  if (!isFinal(status)) return cancelJob(deps, tenantId, jobId); // it changed hands in between
+  if (!isFinal(status)) return cancelJob(deps, tenantId, jobId); // another worker took it in between
   throw new AppError("wrong_state", "The job has ended already.", { details: { status } });
 }

@@ -7,25 +7,25 @@ import type { HeldJob, JobStore } from "../store/job-store.ts";
 /** How long a record is kept after its job has ended, in ms: 30 days. */
 export const KEEP_ENDED_MS = 30 * 86_400_000;
 
-/** A queued job that reconcile finds this old is looked for in BullMQ, in ms. */
+/** Age in ms after which reconcile looks for a queued job in BullMQ. */
 export const CHECK_QUEUED_AFTER_MS = 10_000;
 
 /** Age in ms after which reconcile looks for a resumed job in BullMQ. */
 const CHECK_RESUMED_AFTER_MS = 2_000;
 
-/** A run that is no attempt: takes back what its claim has counted. */
+/** Takes back what the claim counted, for a run that does not count as an attempt. */
 const noAttempt = { attempts: -1 } as const;
 
-/** What the record of a job says once it has ended. */
+/** The fields that a job's record gets when the job ends. */
 export function endedNow() {
   const now = new Date();
   return { finishedAt: now, updatedAt: now, expireAt: new Date(now.getTime() + KEEP_ENDED_MS) };
 }
 
-/** How a run may end, besides with all that it was to do: its job has completed all the same. */
+/** Ways in which a run may end early. Its job counts as completed. */
 const earlyEnds: readonly unknown[] = ["stopped", "rejected", "expired"];
 
-/** How a run ended early, by the result of its job; undefined for one that did not. */
+/** How a run ended early, read from its job's result; undefined if it did not end early. */
 export function earlyEndOf(result: unknown): string | undefined {
   const { status } = Object(result);
   return earlyEnds.includes(status) ? status : undefined;
@@ -82,7 +82,7 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
       });
       return record && { record, lease: { jobId, token } };
     },
-    /** Announces a job that runs; a claim is not announced, since most jobs end sooner than a follower would read of it. */
+    /** Notifies followers of a running job. A claim notifies nobody, since most jobs end before a follower could read it. */
     announce: notify,
     heartbeat(lease: Lease) {
       const expiresAt = leaseEnd();
@@ -99,31 +99,31 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
       end(lease, { status: "completed", result, progress: endOf(progress, result) }),
     fail: (lease: Lease, error: ErrorView) => end(lease, { status: "failed", error }),
     cancelled: (lease: Lease) => end(lease, { status: "cancelled" }),
-    /** Gives the job back after a failed attempt, to run again not before `notBefore`. */
+    /** Returns the job to its queue after a failed attempt. It does not run again before `notBefore`. */
     retry(lease: Lease, notBefore: Date, error: ErrorView) {
       const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
       const $set = { status: "queued" as const, notBefore, error, checkAt };
       return announced(giveBack(lease, { $set }, { failures: 1 }));
     },
-    /** Gives the job back to be run again from `notBefore` on; the run is no attempt. */
+    /** Returns the job to its queue, to run again from `notBefore` on. The run does not count as an attempt. */
     reschedule(lease: Lease, notBefore: Date, status: "queued" | "awaiting") {
       const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
       return giveBack(lease, { $set: { status, notBefore, checkAt } }, noAttempt);
     },
-    /** Gives the job back until it is resumed; the run is no attempt. */
+    /** Suspends the job until it is resumed. The run does not count as an attempt. */
     suspend: (lease: Lease) =>
       announced(giveBack(lease, { $set: { status: "awaiting" }, $unset: { checkAt: "" } }, noAttempt)),
-    /** Makes a suspended job one that waits for a worker; null when it is not suspended. */
+    /** Queues a suspended job again. Returns null if it is not suspended. */
     resume(jobId: string) {
       const checkAt = new Date(Date.now() + CHECK_RESUMED_AFTER_MS);
       const $set = { status: "queued" as const, updatedAt: new Date(), checkAt };
       const change = { $set, $inc: { lastEventId: 1 }, $unset: { notBefore: "" as const } };
       return announced(store.change({ jobId, from: ["awaiting"] }, change));
     },
-    /** Notes that a holder was alive although another one took its job: the job did not end its process. */
+    /** Notes that a former holder is still alive, so that the job did not crash its process. */
     overtaken: (jobId: string) =>
       store.change({ jobId, from: ["queued", "running", "awaiting"] }, { $inc: { overtaken: 1 } }),
-    /** Gives the job back unharmed, as at shutdown. */
+    /** Returns the job to its queue without counting the attempt, as at shutdown. */
     release: (lease: Lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }, noAttempt),
   };
 }

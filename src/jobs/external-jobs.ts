@@ -9,7 +9,7 @@ import type { QueueDefinition } from "./queues.ts";
 import type { Rejections } from "./reject.ts";
 import { newRecord, type Submission } from "./submit.ts";
 
-/** A job that no worker runs: it waits for something that others do, and is ended by them. */
+/** A job that no worker runs. It waits for the work of another part, which also ends it. */
 export type ExternalJob = Pick<Submission, "title" | "startedBy" | "keyId"> & {
   queue: QueueDefinition;
   tenantId: string;
@@ -25,7 +25,7 @@ export function makeExternalJobs(
   { notifications, rejections }: { notifications: Notifications; rejections: Rejections },
 ) {
   return {
-    /** Accepts a job that waits, unless it is there. Nothing is put on a queue for it. */
+    /** Accepts a waiting job unless it exists already. Nothing is put on a queue for it. */
     async hold({ queue, tenantId, jobId, subject, isRetried, ...shown }: ExternalJob): Promise<JobRecord> {
       const record: JobRecord = {
         ...newRecord(queue, { tenantId, jobId, subject, ...shown }),
@@ -45,9 +45,9 @@ export function makeExternalJobs(
         throw error;
       }
     },
-    /** Which of these jobs still wait. */
+    /** Returns which of these jobs still wait. */
     stillWaiting: store.findAwaiting,
-    /** Ends a job that waits, with its result or its error; false when it has ended already, or was cancelled. */
+    /** Ends a waiting job with its result or its error. Returns false if it has ended or was cancelled. */
     async end(jobId: string, end: { result: unknown } | { error: ErrorView }): Promise<boolean> {
       const isDone = "result" in end;
       const early = isDone ? earlyEndOf(end.result) : undefined;

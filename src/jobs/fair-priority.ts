@@ -1,6 +1,6 @@
 /** The highest number (least urgent priority) that BullMQ takes. */
 const MAX_PRIORITY = 2 ** 21 - 1;
-/** Jobs that somebody waits for come before all others, up to this backlog of one tenant. */
+/** Backlog of one tenant up to which its interactive jobs come before all other jobs. */
 const BULK_FROM = 100_000;
 
 /**

@@ -9,15 +9,15 @@ import type { Notifications } from "./notify.ts";
 const GATHER_MS = 250;
 const MANY_FOLLOWERS = 8;
 const MAX_GATHER_MS = 2_000;
-/** Jobs that are reported of one gathering; a follower that misses some reads the list. */
+/** Maximum jobs reported at once. A follower that misses some reads the list. */
 const MAX_REPORTED = 100;
 
-/** Jobs of a tenant that have changed, as they are now; `isPartial` when more of them have. */
+/** Changed jobs of a tenant in their present state. `isPartial`: more jobs have changed than are listed. */
 export type JobChanges = { jobs: readonly JobSummaryRecord[]; isPartial: boolean };
 
 type Deps = { store: Pick<JobStore, "summaries">; notifications: Notifications };
 
-/** What all followers of a tenant share: how many times changes were gathered, and those of the last time. */
+/** State that all followers of a tenant share: the number of gatherings so far and the changes of the last one. */
 type Feed = {
   followers: number;
   count: number;
@@ -28,8 +28,8 @@ type Feed = {
 };
 
 /**
- * Makes what follows the jobs of tenants. The changes are gathered and read once a process, however many follow. One that is
- * lost with Redis is not made up for.
+ * Makes the follower of tenants' jobs. Each process gathers and reads changes once, for any number of followers. A change whose
+ * notification is lost with Redis is not reported later.
  */
 export function makeFollowTenant(deps: Deps) {
   const feeds = new Map<string, Feed>();
@@ -62,7 +62,7 @@ export function makeFollowTenant(deps: Deps) {
       left: new AbortController(),
     };
     feeds.set(tenantId, feed);
-    void fill(tenantId, feed); // it keeps its failure for the followers
+    void fill(tenantId, feed); // the followers receive its failure
     return feed;
   };
   /**

@@ -6,17 +6,17 @@ import type { JobStore } from "../store/job-store.ts";
 import { type JobEvent, toJobView, toProgressView } from "./job-view.ts";
 import type { Notifications } from "./notify.ts";
 
-/** An announcement may be lost with Redis; the record is read anyway after this time, in ms. */
+/** A notification may be lost with Redis, so the record is read at least this often, in ms. */
 const POLL_MS = 2_000;
 
-/** `read`: the record of a job; null when it is not there. Many may follow one job, so it should be shared. */
+/** `read` returns a job's record, or null if there is none. It should be shared, since many may follow one job. */
 export type FollowDeps = { read: JobStore["find"]; notifications: Notifications };
 
 export type WaitOptions = {
-  /** How long to wait at most, in ms; without it until the signal aborts. */
+  /** Longest wait, in ms; without it the wait lasts until the signal aborts. */
   timeoutMs?: number;
   signal: AbortSignal;
-  /** Ends the wait before the job has ended. It is asked at each change, and every 2 s. */
+  /** Returns true to end the wait before the job has ended. Called at each change and every 2 s. */
   isEnough?(record: JobRecord): Promise<boolean> | boolean;
   /** Whether the job is cancelled when the signal aborts for good; a worker that shuts down leaves it to the next attempt. */
   isOwner?: boolean;
@@ -54,12 +54,14 @@ export async function waitForJob(
 export type FollowOptions = {
   /** The last event that the follower has seen. */
   afterId?: number;
-  /** Least time between two looks at the record, in ms: what comes meanwhile is together in the next batch. */
+  /** Least time between two reads of the record, in ms. Events in between arrive together in the next batch. */
   everyMs?: number;
   signal: AbortSignal;
 };
 
-/** Each `step` after `afterId`, the latest `progress` at each look at the record, and at last `end` with the view. */
+/**
+ * Yields each `step` after `afterId`, the latest `progress` at each read of the record, and finally `end` with the job's view.
+ */
 export async function* followJob(
   deps: FollowDeps,
   tenantId: string,
@@ -108,10 +110,10 @@ export async function watchJob(notifications: Notifications, tenantId: string, j
   const stop = await notifications.onChange(tenantId, jobId, () => change.abort());
   return {
     stop,
-    /** Resolves at the next change, at once when there was one since the last call, or after `timeoutMs`. */
+    /** Resolves at the next change, or after `timeoutMs`. Resolves at once if there was a change since the last call. */
     async next(timeoutMs: number, signal: AbortSignal): Promise<void> {
       const until = AbortSignal.any([signal, change.signal]);
-      await delay(timeoutMs, undefined, { signal: until }).catch(() => undefined); // it has changed, or the caller leaves
+      await delay(timeoutMs, undefined, { signal: until }).catch(() => undefined); // it has changed, or the caller has left
       signal.throwIfAborted();
       if (change.signal.aborted) change = new AbortController();
     },

@@ -26,7 +26,7 @@ export type WorkerView = z.output<typeof workerSchema>;
 
 export type Heartbeats = ReturnType<typeof makeHeartbeats>;
 
-/** Which workers are alive: each reports itself to Redis, where a report ends by itself. */
+/** Which workers are alive. Each reports itself to Redis, where a report expires by itself. */
 export function makeHeartbeats({ producer, prefix }: Pick<RedisConnections, "producer" | "prefix">) {
   const index = `${prefix}:workers`;
   const keyOf = (workerId: string) => `${prefix}:worker:${workerId}`;
@@ -44,14 +44,14 @@ export function makeHeartbeats({ producer, prefix }: Pick<RedisConnections, "pro
       await producer.del(keyOf(workerId));
       await producer.zrem(index, workerId);
     },
-    /** Those that are alive, the ones that began last first. */
+    /** The workers that are alive, most recently started first. */
     async list(): Promise<WorkerView[]> {
       const ids = await producer.zrevrange(index, 0, MAX_LISTED - 1);
       if (ids.length === 0) return [];
       const texts = await producer.mget(ids.map(keyOf));
       const found = texts.flatMap((text) => {
         const parsed = workerSchema.safeParse(tryParseJson(text ?? ""));
-        return parsed.success ? [parsed.data] : []; // one of another release, or one that has just ended
+        return parsed.success ? [parsed.data] : []; // a worker of another release, or one that has just ended
       });
       return found.sort((a, b) => b.startedAt.localeCompare(a.startedAt) || a.workerId.localeCompare(b.workerId));
     },

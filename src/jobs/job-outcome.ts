@@ -2,10 +2,17 @@ import { defined } from "../lib/defined.ts";
 import { AppError, fromErrorView } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 
-/** What a caller gets of a job that continues: what it makes, and where to follow it. */
+/** The reply for a job that continues: the ids of what it makes, and where to follow it. */
 export function toAcceptedView(job: JobRecord) {
   return { ...job.subject, jobId: job._id, kind: job.kind, status: job.status, statusUrl: `/jobs/${job._id}` };
 }
+
+/** Where a job is that waits for a person's decision. */
+export const AWAITING_APPROVAL = "awaiting_approval";
+
+/** Whether a job waits for a person, and not for a time, its next attempt or, as a chat, the end of its batch. */
+export const awaitsPerson = ({ status, progress }: JobRecord) =>
+  status === "awaiting" && progress.stage === AWAITING_APPROVAL;
 
 /** The error of a job that ended without a result: its own, or `wrong_state` when it was cancelled. */
 export function toJobError(record: JobRecord): AppError {

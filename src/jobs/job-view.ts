@@ -50,13 +50,13 @@ export function toJobView(record: JobRecord): JobView {
   return { ...toJobSummary(record), ...defined({ result: record.result }) };
 }
 
-/** What is shown of a job's progress: how it ended, where it has no result, comes in the place of the stage that it was at. */
+/** A job's progress as it is shown. If the job ended without a result, its end replaces the stage that it had reached. */
 export function toProgressView({ status, progress }: Pick<JobRecord, "status" | "progress">) {
   if (status === "failed" || status === "cancelled") return { ...progress, stage: status };
   return status === "running" && progress.stage === "queued" ? { ...progress, stage: status } : progress;
 }
 
-/** A job in a list: what came of it is read job by job. */
+/** A job in a list, without its result, which is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
   const { subject: about, title, startedBy, requestId } = record;
   const traceId = record.trace?.split("-")[1]; // a `traceparent` is version, trace, span and flags

@@ -2,12 +2,14 @@ import type { Config } from "../config/config.ts";
 import { makePresence } from "../isolation/presence.ts";
 import { makeShares } from "../isolation/shares.ts";
 import { shareReads } from "../lib/share-reads.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { JobMetrics, TryOutcome } from "../observe/metrics/job-metrics.ts";
 import { inSpan } from "../observe/tracing.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { HeldJob, JobStore } from "../store/job-store.ts";
 import type { RedisConnections } from "../store/redis/redis.ts";
+import type { WebhookStore } from "../store/webhook-store.ts";
 import { cancelJob } from "./cancel.ts";
 import { type Claims, type Lease, makeClaims } from "./claim.ts";
 import { makeExternalJobs } from "./external-jobs.ts";
@@ -28,7 +30,7 @@ export type Jobs = ReturnType<typeof makeJobs>;
 
 /** The functions of this area, bound to store, Redis and queues. */
 export function makeJobs(deps: {
-  store: { jobs: JobStore };
+  store: { jobs: JobStore; webhooks: Pick<WebhookStore, "ofFamily"> };
   redis: RedisConnections;
   queues: QueueClient;
   logger: Logger;
@@ -41,19 +43,20 @@ export function makeJobs(deps: {
   const notifications = makeNotifications(redis, onError);
   const rejections = makeRejections(store, onError);
   const countBefore = makeBacklog(store, onError);
+  const { is: isAnnounced, forget } = makeAnnounced(deps.store.webhooks);
   const read = shareReads((tenantId, jobId) => store.find(tenantId, jobId));
   const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed), metrics);
   const cancel = (tenantId: string, jobId: string) =>
     cancelJob({ store, queues, notifications, onError }, tenantId, jobId);
   const heartbeats = makeHeartbeats(redis);
   return {
-    /** Which workers are alive. */
+    /** The workers that are alive. */
     heartbeats,
     /** Accepts a job; see `submitJob`. @throws AppError `unavailable` when it could not be accepted. */
     async submit(queue: QueueDefinition, submission: Submission): Promise<JobRecord> {
       const attributes = { "messaging.system": "bullmq", "messaging.destination.name": queue.name };
       const record = await inSpan({ name: `${queue.name} publish`, kind: "PRODUCER", attributes }, () =>
-        submitJob({ store, queues, rejections, countBefore }, queue, submission),
+        submitJob({ store, queues, rejections, countBefore, isAnnounced }, queue, submission),
       );
       metrics.submitted(queue.name);
       return record;
@@ -66,7 +69,7 @@ export function makeJobs(deps: {
     find: store.find,
     /** The tenant's jobs, newest first. */
     list: store.list,
-    /** In which state each of these jobs of a tenant is; those that are not there are left out. */
+    /** State of each of these jobs of a tenant. Jobs that do not exist are left out. */
     statesOf: store.statesOf,
     /** Waits until a job has ended, and returns its record as it is then. @throws AppError `not_found`; the signal's reason. */
     wait: (tenantId: string, jobId: string, options: WaitOptions) =>
@@ -80,7 +83,7 @@ export function makeJobs(deps: {
     changes: makeFollowTenant({ store, notifications }),
     /** The changes of a job; see `watchJob`. */
     watch: (tenantId: string, jobId: string) => watchJob(notifications, tenantId, jobId),
-    /** Lets a suspended job continue; false when it is not suspended. */
+    /** Lets a suspended job continue. Returns false if it is not suspended. */
     async resume(jobId: string): Promise<boolean> {
       const record = await claims.resume(jobId);
       if (!record) return false;
@@ -93,34 +96,45 @@ export function makeJobs(deps: {
     },
     /** Jobs that no worker runs. */
     held: makeExternalJobs(store, { notifications, rejections }),
+    /** Learns at once that the webhooks of a tenant have changed. */
+    webhooksChanged: forget,
     /** See `reconcileJobs`. */
     reconcile: () => reconcileJobs({ store, queues }),
-    /** How every queue is: depth, age, workers. */
+    /** Depth, age and workers of every queue. */
     measure: () => measureQueues({ store, queues, heartbeats }),
-    /** What the shell of the workers works with. */
+    /** The functions that the shell of the workers needs. */
     claims,
     notifications,
     close: rejections.close,
   };
 }
 
-/** How long a count of the store is good for, in ms; in between, own submissions are added to it. */
+/** Which tenants have webhooks that are told of the end of jobs or batches. */
+function makeAnnounced(webhooks: Pick<WebhookStore, "ofFamily">) {
+  const known = makeStaleWhileRevalidate(async (tenantId) => {
+    const found = await Promise.all(["job", "batch"].map((family) => webhooks.ofFamily(tenantId, family, 1)));
+    return { isTold: found.flat().length > 0 };
+  });
+  return { is: async (tenantId: string) => (await known.find(tenantId)).isTold, forget: known.forget };
+}
+
+/** How long a count from the store is used, in ms. This process adds its own submissions to it meanwhile. */
 const REFRESH_MS = 1_000;
-/** Counting stops here: beyond it one tenant's jobs are all equally late. */
+/** Counting stops at this number. Beyond it, all jobs of a tenant are equally late. */
 const MAX_COUNTED = 2_000;
-/** Tenants that are remembered at once. */
+/** Maximum tenants that are remembered. */
 const MAX_TENANTS = 10_000;
 
 type Estimate = { count: number; refreshAt: number };
 
-/** How many jobs of a tenant wait on a queue, about: counted in the background once a second, own submissions added. */
+/** Estimates how many jobs of a tenant wait on a queue. It counts in the background once a second and adds own submissions. */
 function makeBacklog(store: Pick<JobStore, "countQueued">, onError: (error: unknown) => void) {
   const estimates = new Map<string, Estimate>();
   const refresh = async (tenantId: string, queue: string, estimate: Estimate) => {
     try {
       estimate.count = await store.countQueued(tenantId, queue, MAX_COUNTED);
     } catch (error) {
-      onError(error); // the old estimate serves; a wrong priority is no wrong job
+      onError(error); // the old estimate is used: a wrong priority does no harm to the job
     }
   };
   /** Jobs of the tenant that wait before the one that is submitted now. */
@@ -139,7 +153,7 @@ function makeBacklog(store: Pick<JobStore, "countQueued">, onError: (error: unkn
   };
 }
 
-/** Calls of one tenant at a time, while other tenants work here too. */
+/** Concurrent calls of one tenant while other tenants work here too. */
 const AT_ONCE = 2;
 /** Longest wait for a turn, in ms; then a call runs without one, as while the store is unavailable. */
 const MAX_WAIT_MS = 2_000;

@@ -44,7 +44,7 @@ export function makeNotifications(redis: RedisConnections, onError: (error: unkn
     /** Notifies those who follow a job that its record has changed. */
     changed: ({ tenantId, _id: jobId }: Pick<JobRecord, "_id" | "tenantId">) =>
       publish(changeChannel(tenantId, jobId), ""),
-    /** Notifies the worker that runs a job that it is to stop. */
+    /** Tells the worker that runs a job to stop it. */
     cancel: (jobId: string) => publish(cancelChannel, jobId),
     /** Calls `listener` at each change of a job until the result is called; resolves when it is subscribed. */
     onChange: (tenantId: string, jobId: string, listener: () => void) =>

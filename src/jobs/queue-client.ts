@@ -5,7 +5,7 @@ import type { Logger } from "../observe/logger.ts";
 import { type RedisConnections, toRedisError } from "../store/redis/redis.ts";
 import type { QueueDefinition } from "./queues.ts";
 
-/** What of a record makes its BullMQ job. */
+/** The part of a record from which its BullMQ job is made. */
 export type Enqueued = { jobId: string; payload: Record<string, unknown>; priority: number; notBefore?: Date };
 
 /** Finished BullMQ jobs of a queue that Redis keeps for operators; the record is kept longer. Age in seconds. */
@@ -63,13 +63,13 @@ export async function openQueueClient(options: {
       const { kind, queue } = find(name);
       await answered(queue.add(kind, job.payload, toOptions(job)));
     },
-    /** Which of the jobs BullMQ still holds as work to do (waiting, delayed or active). */
+    /** Returns the jobs that BullMQ still holds as work to do (waiting, delayed or active). */
     async findLive(name: string, jobIds: readonly string[]): Promise<Set<string>> {
       const { queue } = find(name);
       const states = await answered(Promise.all(jobIds.map((jobId) => queue.getJobState(jobId))));
       return new Set(jobIds.filter((_, index) => liveStates.has(states[index] ?? "unknown")));
     },
-    /** Removes the BullMQ job, if it is there and no worker runs it. */
+    /** Removes the BullMQ job if it exists and no worker runs it. */
     remove: async (name: string, jobId: string): Promise<void> => void (await answered(find(name).queue.remove(jobId))),
     /** @throws AppError `unavailable` when jobs cannot be put onto the queues. */
     async check(): Promise<void> {

@@ -2,15 +2,15 @@ import { z } from "zod";
 import { idSchema } from "../lib/ids.ts";
 import type { JobKind } from "../store/job-record.ts";
 
-/** What both sides of a queue agree on. A payload has ids (and `v`) alone, under 1 KiB: contents stay in the store. */
+/**
+ * The contract between both sides of a queue. A payload has only ids (and `v`) and is below 1 KiB; contents stay in the store.
+ */
 export type QueueDefinition = {
   name: string;
   kind: JobKind;
   payload: z.ZodType;
   /** Jobs that one worker process runs at once, before `WORKER_CONCURRENCY`. */
   concurrency: number;
-  /** Whether its jobs compute: then fewer run at once while the processor is busy. */
-  isComputing?: boolean;
   /** Attempts that may fail, the first included; only retryable errors are attempted again. */
   attempts: number;
   /** Wait before the second attempt, in ms; doubles at each further one, with jitter. */
@@ -28,7 +28,6 @@ export const ingestionQueue: QueueDefinition = {
   kind: "ingestion",
   payload: z.strictObject({ ...ids, documentId: idSchema("document") }),
   concurrency: 4,
-  isComputing: true,
   attempts: 3,
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,
@@ -42,7 +41,7 @@ export const reindexQueue: QueueDefinition = {
   concurrency: 2,
   attempts: 5,
   backoffMs: 2_000,
-  timeoutMs: 30 * 60_000, // more than a turn, after which it is continued
+  timeoutMs: 30 * 60_000, // longer than one turn, after which another run continues it
 };
 
 /** Run one agent. */
@@ -53,7 +52,7 @@ export const agentRunsQueue: QueueDefinition = {
   concurrency: 16,
   attempts: 3,
   backoffMs: 1_000,
-  timeoutMs: 15 * 60_000, // more than a run's own limit, which ends it with an answer
+  timeoutMs: 15 * 60_000, // longer than the run's own limit, which ends it with an answer
 };
 
 /** Continue one run of a workflow, from its first step without a result. */
@@ -62,7 +61,7 @@ export const workflowStepsQueue: QueueDefinition = {
   kind: "workflow",
   payload: z.strictObject({ ...ids, runId: idSchema("workflowRun") }),
   concurrency: 16,
-  attempts: 5, // of what is no step's own failure: those have attempts of their own
+  attempts: 5, // for failures outside of steps; a step has attempts of its own
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,
 };
@@ -105,6 +104,17 @@ export const batchQueue: QueueDefinition = {
   timeoutMs: 30 * 60_000,
 };
 
+/** Hand one event to what waits for it, and start what it triggers. */
+export const eventsQueue: QueueDefinition = {
+  name: "event-deliveries",
+  kind: "event",
+  payload: z.strictObject({ ...ids, eventId: idSchema("event") }),
+  concurrency: 16,
+  attempts: 5,
+  backoffMs: 1_000,
+  timeoutMs: 15 * 60_000,
+};
+
 /** Every queue of the product. Some work (src/jobs/work.ts) must run the jobs of each. */
 export const queues = {
   ingestion: ingestionQueue,
@@ -114,6 +124,7 @@ export const queues = {
   compositeRuns: compositeQueue,
   responses: responsesQueue,
   batchCompletions: batchQueue,
+  events: eventsQueue,
 } as const;
 
 /** The kinds of work that a client sees in `GET /jobs/:id`. */

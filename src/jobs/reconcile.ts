@@ -6,7 +6,7 @@ import type { QueueClient } from "./queue-client.ts";
 
 /** Records that are looked at together. */
 const BATCH = 500;
-/** Batches of one run; while jobs turn out to be lost, up to the larger number. */
+/** Batches of records in one run: usually the smaller number, and up to the larger one while lost jobs are found. */
 const USUAL_BATCHES = 4;
 const MAX_BATCHES = 100;
 
@@ -45,7 +45,7 @@ async function reconcileQueue(
   const jobIds = records.map(({ _id }) => _id);
   const live = await queues.findLive(queue, jobIds);
   for (const record of records) {
-    // A BullMQ job that is still there comes back by itself: when it is due, or by BullMQ's own check for stalled jobs.
+    // A BullMQ job that still exists runs again by itself, when it is due or through BullMQ's own check for stalled jobs.
     if (live.has(record._id)) continue;
     if (record.lease) {
       if (!(await takeBack(store, record._id, record.lease.token))) continue;
@@ -63,9 +63,9 @@ async function takeBack(store: ReconcileDeps["store"], jobId: string, leaseToken
   return taken !== null;
 }
 
-/** Makes a record's BullMQ job again. @throws AppError `unavailable` when Redis does not take it. */
+/** Creates a record's BullMQ job again. @throws AppError `unavailable` if Redis does not accept it. */
 export async function requeueJob(queues: Pick<QueueClient, "remove" | "add">, record: JobRecord): Promise<void> {
   const { _id: jobId, queue, payload, priority, notBefore } = record;
-  await queues.remove(queue, jobId); // what BullMQ keeps of an ended job would hide the new one
+  await queues.remove(queue, jobId); // an ended BullMQ job of the same id would hide the new one
   await queues.add(queue, { jobId, payload, priority, ...defined({ notBefore }) });
 }

@@ -10,7 +10,7 @@ const RETRY_FROM_MS = 100;
 const RETRY_TO_MS = 2_000;
 /** How long the store may be unavailable before a refusal is given up, in ms. */
 const GIVE_UP_AFTER_MS = 300_000;
-/** Rejections that wait for the store at once; each holds a record of a few hundred bytes. */
+/** Maximum rejections that wait for the store. Each holds a record of a few hundred bytes. */
 const MAX_WAITING = 10_000;
 
 /** How long the store keeps a refused job, in ms: longer than any write of it can be under way. No tenant finds it. */
@@ -35,7 +35,7 @@ export function makeRejections(store: Pick<JobStore, "reject">, onError: (error:
   const retry = async (record: JobRecord, error: unknown) => {
     const deadline = performance.now() + GIVE_UP_AFTER_MS;
     for (let waitMs = RETRY_FROM_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RETRY_TO_MS)) {
-      await delay(jittered(waitMs), undefined, { signal }).catch(() => undefined); // aborted: it ends
+      await delay(jittered(waitMs), undefined, { signal }).catch(() => undefined); // the signal was aborted
       if (signal.aborted) return;
       try {
         await write(record, error);

@@ -15,18 +15,18 @@ import type { Rejections } from "./reject.ts";
 
 export type Submission = {
   tenantId: string;
-  /** The job's id, when the caller had to know it before; else a new one. */
+  /** The job's id if the caller chose it beforehand; otherwise a new id is made. */
   jobId?: string;
-  /** The ids in the payload besides those of job and tenant. */
+  /** Ids in the payload, except those of job and tenant. */
   ids: Record<string, string>;
   /** Ids of what the job makes, for the 202 body. */
   subject: Record<string, string>;
-  /** What it works on, in a few words. */
+  /** Title of the job: its subject in a few words. */
   title?: string;
   /** The subject and the key of the caller. */
   startedBy?: string;
   keyId?: string;
-  /** How many steps it has, where that is known ahead. */
+  /** Number of its steps, if that is known beforehand. */
   steps?: number;
   isInteractive: boolean;
 };
@@ -34,7 +34,7 @@ export type Submission = {
 /** Longest title of a job, in characters. */
 const MAX_TITLE = 200;
 
-/** What the record of a new job says, however it is to be run. */
+/** The fields of a new job's record that do not depend on how it runs. */
 export function newRecord(
   { kind, name: queue }: QueueDefinition,
   {
@@ -67,6 +67,8 @@ export type SubmitDeps = {
   queues: Pick<QueueClient, "add">;
   rejections: Pick<Rejections, "reject" | "rejectLater">;
   countBefore(tenantId: string, queue: string): number;
+  /** Whether webhooks of the tenant are told of the end of its jobs. */
+  isAnnounced(tenantId: string): Promise<boolean>;
 };
 
 /**
@@ -89,6 +91,7 @@ export async function submitJob(
     isInteractive,
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
+    ...((await deps.isAnnounced(tenantId)) ? { isAnnounced: true } : {}),
     ...defined({ trace: currentTrace(), depth: currentDepth() || undefined }),
   };
   try {

@@ -68,11 +68,9 @@ export function makeWaits(deps: WaitsDeps) {
       return wait;
     },
     /** What the work of a job throws to wait for one of these. */
-    suspend: (pending: readonly Pick<WaitRecord, "_id" | "tenantId">[]) =>
-      new Suspended(async () => {
-        const now = await Promise.all(pending.map(({ tenantId, _id }) => waits.get(tenantId, _id)));
-        return now.some((wait) => wait?.status !== "pending");
-      }),
+    suspend: (pending: readonly Pending[]) => new Suspended(isOver(waits, pending)),
+    /** The same as a question, for what throws an error of its own. */
+    isOver: (pending: readonly Pending[]) => isOver(waits, pending),
     wake,
     /** Ends a wait that another part brings about, as the end of a job. Safe to repeat; false when it has ended before. */
     async end(tenantId: string, waitId: string, data: unknown): Promise<boolean> {
@@ -109,6 +107,16 @@ export function makeWaits(deps: WaitsDeps) {
     },
     /** Leaves what would end soon to other processes. */
     close: soon.close,
+  };
+}
+
+type Pending = Pick<WaitRecord, "_id" | "tenantId">;
+
+/** Asks whether one of these has ended. */
+function isOver(waits: Store["waits"], pending: readonly Pending[]): () => Promise<boolean> {
+  return async () => {
+    const now = await Promise.all(pending.map(({ tenantId, _id }) => waits.get(tenantId, _id)));
+    return now.some((wait) => wait?.status !== "pending");
   };
 }
 

@@ -3,6 +3,7 @@ import type { Logger } from "../observe/logger.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
+import { isDuplicateKey } from "../store/writes.ts";
 import type { Jobs } from "./jobs.ts";
 import type { QueueDefinition } from "./queues.ts";
 import type { Submission } from "./submit.ts";
@@ -14,7 +15,7 @@ export type WorkContext = {
   jobId: string;
   /** The record that the work is about. */
   recordId: string;
-  /** Whether a failure of this attempt is the job's. */
+  /** Whether a failure of this attempt fails the job. */
   isLastAttempt: boolean;
   /** Aborts when the job is cancelled, runs too long, goes to another worker, or the worker stops. */
   signal: AbortSignal;
@@ -54,7 +55,7 @@ export type Work<R extends WorkRecord = WorkRecord> = {
   /** Does the work, from where an earlier attempt left it; what it returns is the job's result. It may run twice at once. */
   run(context: WorkContext): Promise<unknown>;
   find(tenantId: string, recordId: string): Promise<R | null>;
-  /** Open records of all tenants that nothing happened to since `before`. */
+  /** Open records of all tenants without a change since `before`. */
   unfinished(page: { before: Date; limit: number }): Promise<R[]>;
   /** Notes that an open record was looked at, whose job is open too: the next sweep comes to others first. */
   touch(record: R, job: JobRecord): Promise<unknown>;
@@ -79,7 +80,7 @@ type WorkStore<R extends WorkRecord> = {
   remove(tenantId: string, recordId: string): Promise<unknown>;
 };
 
-/** What a work does with its records, by the functions of their store. */
+/** The operations on a kind of work and its records. */
 export function recordsOf<R extends WorkRecord>(store: WorkStore<R>) {
   return {
     find: store.get,
@@ -89,18 +90,18 @@ export function recordsOf<R extends WorkRecord>(store: WorkStore<R>) {
   };
 }
 
-/** Records of one kind that one sweep looks at. */
+/** Maximum records of one kind that a sweep looks at. */
 const SWEPT = 100;
-/** Records that nothing happened to for this long are swept, in ms. */
+/** Time without a change after which a record is swept, in ms. */
 const SWEEP_AFTER_MS = 30_000;
 
 /**
- * Submits the job of a record that was just inserted. When the job is not accepted, the record is undone; while the store is
- * unavailable nothing can be undone and the caller waits, so the sweep does it.
- * @throws AppError `unavailable`.
+ * Submits the job of a record that was just inserted, or finds it, where another process has submitted it. When the job is not
+ * accepted, the record is undone; while the store is unavailable nothing can be undone and the caller waits, so the sweep does it.
+ * @throws AppError `unavailable`; the driver's error 11000 when the job is of another record.
  */
 export async function submitWork(
-  jobs: Pick<Jobs, "submit">,
+  jobs: Pick<Jobs, "submit" | "find">,
   work: Pick<Work, "queue" | "idField" | "reject">,
   accepted: { record: WorkRecord; subject?: Record<string, string> } & Pick<
     Submission,
@@ -114,6 +115,8 @@ export async function submitWork(
   try {
     return await jobs.submit(work.queue, { tenantId, jobId, ids, subject, ...about });
   } catch (error) {
+    const there = isDuplicateKey(error) ? await jobs.find(tenantId, jobId) : null;
+    if (there?.payload[work.idField] === _id) return there;
     if (!isStoreUnavailable(error)) await work.reject(record, error);
     throw error;
   }
@@ -133,7 +136,7 @@ export async function cancelWork(
   return job;
 }
 
-/** What a call about a job returns; null where the job is gone, or has just ended and so cannot be cancelled. */
+/** Returns the result of a call about a job; null if the job is gone, or has just ended and so cannot be cancelled. */
 export async function unlessOver<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
@@ -153,7 +156,9 @@ export async function sweepWorks(
   let looked = 0;
   await sweepEach(works, async (work) => {
     await sweepEach(await work.unfinished({ before, limit: SWEPT }), async (record) => {
-      const job = await jobs.find(record.tenantId, record.jobId);
+      const found = await jobs.find(record.tenantId, record.jobId);
+      // A job that another process has submitted for a record of its own is not this one's.
+      const job = found && isOfRecord(found, work, record) ? found : null;
       await (job && !isFinal(job.status) ? work.touch(record, job) : work.closeOrphan(record, job));
       looked += 1;
     });
@@ -161,7 +166,11 @@ export async function sweepWorks(
   return looked;
 }
 
-/** The work that a job does; undefined for a job that no worker runs. */
+function isOfRecord({ payload }: JobRecord, { idField }: Work, { _id }: WorkRecord): boolean {
+  return payload[idField] === undefined || payload[idField] === _id;
+}
+
+/** The kind of work that a job does; undefined for a job that no worker runs. */
 export function workOf(
   works: readonly Work[],
   job: { queue: string; payload: Record<string, unknown> },

@@ -32,6 +32,7 @@ export const errorCodes = {
   call_too_deep: "invalid_request_error",
   missing_api_key: "authentication_error",
   invalid_api_key: "authentication_error",
+  invalid_signature: "authentication_error",
   insufficient_role: "permission_error",
   insufficient_scope: "permission_error",
   foreign_origin: "permission_error",

@@ -1,4 +1,4 @@
-import { createHash, randomFillSync } from "node:crypto";
+import { hash, randomFillSync } from "node:crypto";
 import { encodeTime, monotonicFactory } from "ulidx";
 import { z } from "zod";
 
@@ -32,6 +32,13 @@ export const idPrefixes = {
   vectorStore: "vs",
   vectorStoreBatch: "vsfb",
   source: "src",
+  schedule: "sch",
+  firing: "fir",
+  trigger: "trg",
+  event: "evt",
+  eventSource: "evs",
+  webhook: "whk",
+  delivery: "dlv",
 } as const;
 export type IdKind = keyof typeof idPrefixes;
 
@@ -86,6 +93,8 @@ export function firstIdAt(kind: IdKind, at: Date): string {
 
 /** What stands in a ULID for its random part, by a hash of the text. */
 export function hashDigits(text: string): string {
-  const bytes = createHash("sha256").update(text).digest();
-  return Array.from(bytes.subarray(0, 16), (byte) => digits[byte % digits.length]).join("");
+  const bytes = hash("sha256", text, "buffer");
+  let made = "";
+  for (let place = 0; place < 16; place += 1) made += digits[(bytes[place] ?? 0) % digits.length];
+  return made;
 }

@@ -28,30 +28,32 @@ export async function inSlices<T>(work: Iterator<void, T>, signal?: AbortSignal)
 }
 
 /**
- * The same items, between which others have their turn as in `inSlices`, unless they have had it by then: what comes from a text
- * that is in memory comes without a pause.
+ * The same items in groups, of which each is read in one turn of some milliseconds; `share` waits for it. Others have theirs
+ * between two groups. @throws what `items` and `share` throw.
  */
-export async function* pacedItems<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
-  let slice = beginSlice();
-  let slices = 1;
-  for await (const item of items) {
-    yield item;
-    if (performance.now() < slice.until) continue;
-    if (slice.isAlone) {
-      await (slices < QUICK_SLICES ? setImmediate() : delay(SLICE_MS));
-      slices += 1;
+export async function* groupsInTurns<T>(
+  items: AsyncIterable<T>,
+  share: <R>(part: () => Promise<R>) => Promise<R>,
+): AsyncGenerator<T[]> {
+  const iterator = items[Symbol.asyncIterator]();
+  let isOver = false;
+  const readGroup = async () => {
+    const group: T[] = [];
+    for (const until = performance.now() + SLICE_MS; !isOver && performance.now() < until; ) {
+      const next = await iterator.next();
+      if (next.done) isOver = true;
+      else group.push(next.value);
     }
-    slice = beginSlice();
+    return group;
+  };
+  try {
+    while (!isOver) {
+      yield await share(readGroup);
+      await setImmediate();
+    }
+  } finally {
+    await iterator.return?.();
   }
-}
-
-/** `isAlone` for as long as nothing else of this process has had a turn. */
-function beginSlice(): { until: number; isAlone: boolean } {
-  const slice = { until: performance.now() + SLICE_MS, isAlone: true };
-  void setImmediate().then(() => {
-    slice.isAlone = false;
-  });
-  return slice;
 }
 
 /** Says of work that looks at texts when the next place is due, by the characters of each that it looks at. */

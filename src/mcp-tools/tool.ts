@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import type { GatewayCaller } from "../gateway/money/account.ts";
-import { toJobError } from "../jobs/job-outcome.ts";
-import { workflowStepsQueue } from "../jobs/queues.ts";
+import { awaitsPerson, toJobError } from "../jobs/job-outcome.ts";
 import type { Platform } from "../platform.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Role } from "../store/key-store.ts";
@@ -96,7 +95,7 @@ export async function waitForJob(call: ToolCall, { _id: jobId }: JobRecord): Pro
   const { waitMs: timeoutMs } = platform.config.tools;
   const isEnough = (job: JobRecord) => {
     onJob?.(job);
-    return job.status === "awaiting" && job.kind === workflowStepsQueue.kind;
+    return awaitsPerson(job);
   };
   const job = await platform.jobs.wait(caller.tenantId, jobId, { timeoutMs, signal, isEnough });
   onJob?.(job);

@@ -42,6 +42,8 @@ export async function refreshDocument(
   if (known.source.kind !== "url") throw new AppError("wrong_state", "Only a document of a URL can be refreshed.");
   const change = { jobId, keyId: caller.keyId, refreshJobId: jobId };
   const record = await deps.store.documents.reassign(known, change);
+  if (!record && (await deps.store.documents.get(known.tenantId, known._id)))
+    throw new AppError("wrong_state", "The document was given another job at the same time.", { retryable: true });
   if (!record) throw notFound("document");
   return { job: await submitDocument(deps, record, { isNew: false, isInteractive, subject: caller.subject }) };
 }

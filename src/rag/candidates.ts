@@ -9,12 +9,12 @@ import { withFeedback } from "./feedback.ts";
 import type { QueryInput } from "./query-schemas.ts";
 import { type Holders, LOOKED_THROUGH, measureNearness } from "./word-nearness.ts";
 
-/** Hits beyond topK: those of outdated versions and of repeated texts are dropped. Those by words are put in a better order, too. */
+/** Hits beyond topK, since hits of outdated versions and repeated texts are dropped. Lexical hits are also reordered. */
 const EXTRA_HITS = { lexical: 10, vector: 5 };
 const FUSED_DEPTH = 3; // hits of each list that hybrid ranks, as a multiple of topK
 export const MIN_FUSED = 100;
 
-/** What the store is searched for. */
+/** The query for the store. */
 export type Search = {
   text: string;
   vectors: readonly QueryVector[];
@@ -36,12 +36,12 @@ export type Candidates = {
   warnings?: string[];
 } & Pick<VectorHits, "headers" | "spaces">;
 
-/** How many hits each search is asked for first. */
+/** Number of hits that each search is asked for at first. */
 export function depthOf({ mode, topK }: Pick<QueryInput, "mode" | "topK">): number {
   return mode === "hybrid" ? Math.max(MIN_FUSED, FUSED_DEPTH * topK) : topK + EXTRA_HITS[mode];
 }
 
-/** Searches by words, by vectors, or by both; then the first hits by words move the vectors that are searched for. */
+/** Searches by words, by vectors, or by both. With both, the first lexical hits move the query's vectors. */
 export async function findCandidates(
   { store: { chunks } }: Pick<RagDeps, "store">,
   tenantId: string,
@@ -77,7 +77,7 @@ export async function findCandidates(
     return chunks.searchVectors(tenantId, { ...where, ...space, vector, ...(vector === scoreBy ? {} : { scoreBy }) });
   };
   const findVectors = async () => {
-    // Documents move to the present model, which comes last: one that moves meanwhile is found before or after.
+    // Documents move to the present model, so that comes last: a document that moves meanwhile is found by one of the two.
     const former = await Promise.all(vectors.slice(0, -1).map(search));
     const present = await Promise.all(vectors.slice(-1).map(search));
     return [...present, ...former];
@@ -93,7 +93,7 @@ export async function findCandidates(
 /** What words near to each other count beside the word score. */
 const NEARNESS_WEIGHT = 0.5;
 
-/** A hit by words with its share of what the best one has: 1 at first, then falling. */
+/** A lexical hit with its score as a share of the best one: 1 for the first, then falling. */
 type WordHit = TextHit & { share: number };
 
 /**

@@ -9,14 +9,17 @@ import { type AttributeFilter, fulfils, isOfValues, requiredValues, toAttributeF
 import type { QueryInput } from "./query-schemas.ts";
 import { tagsOf } from "./schemas.ts";
 
-/** Documents that match a filter; one that matches more is rejected. */
+/** Maximum documents that a filter may match; a filter that matches more is rejected. */
 const MAX_FILTERED_DOCUMENTS = 5_000;
-/** Documents that are looked at one by one for a filter; one that needs more is rejected. The usual quota of a tenant. */
+/**
+ * Maximum documents that are examined one by one for a filter; a filter that needs more is rejected. It is the usual quota of a
+ * tenant.
+ */
 const MAX_SCANNED_DOCUMENTS = 100_000;
 
 type Where = Pick<QueryInput, "documentIds" | "filter" | "collection" | "attributes">;
 
-/** What a query is limited to, beside the tenant: some documents, or all of some collections. */
+/** The documents or collections that a query is limited to, within the tenant. */
 export type Chosen = { documentIds?: string[]; collections?: CollectionNames };
 
 /**
@@ -28,7 +31,7 @@ export async function chooseDocuments(
   { store }: Pick<RagDeps, "store">,
   caller: Pick<Caller, "tenantId" | "collections">,
   where: Where,
-  /** Waits for the turn to look at many documents one by one, and answers how it ends. */
+  /** Waits for the turn to examine many documents one by one. Returns the function that ends the turn. */
   enterScan: () => Promise<() => void>,
 ): Promise<Chosen> {
   const { tenantId } = caller;
@@ -51,7 +54,7 @@ export async function chooseDocuments(
   return { documentIds: ids };
 }
 
-/** What the documents of a query must fulfil; undefined: nothing. */
+/** The condition on a query's documents; undefined: none. */
 export function conditionsOf({
   filter,
   attributes,

@@ -3,7 +3,7 @@ import { AppError, invalidRequest } from "../lib/errors.ts";
 import { type CollectionNames, collectionOf, DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { Caller } from "../tenancy/roles.ts";
 
-/** Most collections that one query names, and that a key is limited to. */
+/** Maximum collections that a query names or that a key is limited to. */
 export const MAX_NAMED_COLLECTIONS = 100;
 
 export const collectionNameSchema = z
@@ -23,8 +23,8 @@ export const mayUse = ({ collections }: Limited, record: { collection?: string |
   collections === undefined || collections.includes(collectionOf(record));
 
 /**
- * The collections that a call is about: those that it names, else all that its key may use; undefined: all.
- * @throws AppError `insufficient_scope` for one that the key is not limited to.
+ * The collections of a call: those that it names, else all that its key may use; undefined: all.
+ * @throws AppError `insufficient_scope` for a collection that the key may not use.
  */
 export function chooseCollections(caller: Limited, wanted: CollectionChoice | undefined): CollectionNames {
   if (wanted === undefined) return caller.collections;
@@ -35,8 +35,8 @@ export function chooseCollections(caller: Limited, wanted: CollectionChoice | un
 }
 
 /**
- * The collection that a new document goes to: the one that is named, else `default`, or the only one of a key without that.
- * @throws AppError `insufficient_scope`; `invalid_request` for a key of several collections that names none.
+ * The collection for a new document: the named one, else `default`, or the key's only collection if it may not use that.
+ * @throws AppError `insufficient_scope`; `invalid_request` if the key has several collections and the call names none.
  */
 export function collectionForIngest(caller: Limited, wanted: string | undefined): string {
   const [only, ...others] = caller.collections ?? [DEFAULT_COLLECTION];

@@ -9,9 +9,9 @@ import type { QueryInput } from "./query-schemas.ts";
 import { type Hit, mixSearches, type RankedBy, rankHits } from "./rank-hits.ts";
 import type { Holders } from "./word-nearness.ts";
 
-const MAX_RERUNS = 5; // each takes some ms; while documents move one after the other, several may be needed
+const MAX_RERUNS = 5; // each search takes some ms; several may be needed while documents move one after the other
 const MAX_HITS = 1_000;
-const WIDE_HITS = MIN_FUSED; // a search for more keeps the store busy: one of a tenant at a time
+const WIDE_HITS = MIN_FUSED; // a larger search keeps the store busy, so a tenant runs one at a time
 
 /**
  * Hits of the documents' current versions, and what is shown of these documents. `isShort`: there are fewer than were
@@ -22,7 +22,7 @@ export type CurrentHits = {
   headers: ReadonlyMap<string, DocumentHeader>;
   warnings: string[];
   isShort: boolean;
-  /** How rare the query's words are, if it was searched by words. */
+  /** How rare the query's words are, if the search was lexical. */
   holders?: Holders;
 };
 
@@ -30,7 +30,7 @@ export type CurrentHits = {
 export type CurrentSearch = Omit<Search, "vectors"> &
   Pick<RankedBy, "isSemantic"> &
   Pick<QueryInput, "mode" | "topK"> & {
-    /** Whether a judge reads the first hits: then the best of each search are among them, and all hits are kept. */
+    /** Whether a judge reads the first hits. If so, they include the best hits of each search, and all hits are kept. */
     isJudged: boolean;
     /** The spaces of vectors that documents are expected to be in. */
     spaces: readonly string[];
@@ -40,7 +40,10 @@ export type CurrentSearch = Omit<Search, "vectors"> &
     vectorsFor(spaces: readonly string[]): Promise<QueryVectors>;
     /** Runs a deep search in its turn. */
     inWideTurn<T>(search: () => Promise<T>): Promise<T>;
-    /** Which documents are wanted among those that are searched: by a search of this many times the depth, and one deeper one. */
+    /**
+     * Keeps only some of the documents that are searched. The search is this many times deeper, and is repeated once even
+     * deeper.
+     */
     among?: {
       isWanted(header: DocumentHeader): boolean;
       /** Matches every document that is wanted. */
@@ -68,7 +71,7 @@ export async function findCurrent(
     const { vectors, warnings } = await vectorsFor(searched);
     const more = [...(among ? (["metadata"] as const) : []), ...(isLast ? (["vectorSpace"] as const) : [])];
     const isWide = limit > WIDE_HITS;
-    // Of a wide search most hits are not looked at, and so are their documents.
+    // Most hits of a wide search are not examined, and their documents are not read.
     const isJoined = mode === "vector" && !isJudged && !isWide;
     const wanted = among && { filter: among.filter, limit: limit / among.depthFactor };
     const joined = isJoined ? { headers: { more, wanted }, spaces: MOST_READ_SPACES } : undefined;
@@ -107,19 +110,19 @@ export async function findCurrent(
   }
 }
 
-/** Whether a document has moved to another model since the hit was found: it says the same there. */
+/** Whether a document has moved to another model since the hit was found. Its text is the same there. */
 function isMovedOn({ version, model }: Hit, header: DocumentHeader): boolean {
   return version < header.version && model !== readSpaceKey(header.vectorSpace ?? "").model;
 }
 
-/** The hits without those of a text that another one has: the same content may have been ingested twice. */
+/** Removes hits whose text another hit has, since the same content may have been ingested twice. */
 function uniqueTexts(hits: readonly Hit[]): Hit[] {
   const seen = new Set<string>();
   return hits.filter(({ content }) => !seen.has(content) && seen.add(content));
 }
 
 type Check = {
-  /** How many hits are wanted that hold, and how many are looked at first. */
+  /** How many valid hits are wanted, and how many hits are examined first. */
   most: number;
   first: number;
   /** Headers that the search has read. */

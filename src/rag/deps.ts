@@ -4,6 +4,7 @@ import type { Jobs } from "../jobs/jobs.ts";
 import type { GuardedFetch } from "../net/guarded-fetch.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { Store } from "../store/store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { EmbeddingModels } from "./embedding-models.ts";
 import type { ParsePool } from "./parse-in-child.ts";
@@ -28,9 +29,10 @@ export type RagDeps = {
   >;
   embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;
+  guards: Pick<GuardPolicies, "take">;
   fetcher: GuardedFetch;
   parser: ParsePool;
-  /** Of removals and deep searches: many of one tenant let others go first. */
+  /** Turns for removals and deep searches, so that many of one tenant let other tenants go first. */
   pace: Pace;
   logger: Logger;
 };

@@ -12,12 +12,15 @@ import type { RagDeps } from "./deps.ts";
 import { removeDocument, unlessGone } from "./document-work.ts";
 import { findCollection, newCollection } from "./known-collections.ts";
 
-/** Documents of a deleted collection that its call removes; the rest are hidden at once, and go with the next sweeps. */
+/**
+ * Maximum documents of a deleted collection that the call itself removes. The rest are hidden at once and removed by the next
+ * sweeps.
+ */
 const REMOVED_AT_ONCE = 100;
 const HIDDEN_AT_A_TIME = 500;
-/** Collections, and documents, that one sweep comes to. */
+/** Maximum collections, and documents, of one sweep. */
 const SWEPT = 20;
-/** A deletion that nothing happened to for this long was cut, in ms. */
+/** A deletion without progress for this time was interrupted, in ms. */
 const CUT_AFTER_MS = 10_000;
 
 export const collectionViewSchema = z.object({
@@ -36,7 +39,7 @@ export function makeDocumentCollections(deps: RagDeps) {
   const hideAll = async (tenantId: string, name: string): Promise<void> => {
     while (await documents.beginDeleteSome(tenantId, name, HIDDEN_AT_A_TIME));
   };
-  /** Ends a deletion, if all documents are gone. */
+  /** Ends a deletion if all documents are removed. */
   const finishDelete = async ({ tenantId, name, _id }: CollectionRecord): Promise<void> => {
     await hideAll(tenantId, name);
     if (await documents.hasAny(tenantId, name)) await collections.touch(tenantId, name);
@@ -75,7 +78,10 @@ export function makeDocumentCollections(deps: RagDeps) {
       if (!changed) throw notFound("vector store");
       return changed;
     },
-    /** Deletes a collection with its documents. No query sees them from then on. @throws AppError `not_found`, `wrong_state`. */
+    /**
+     * Deletes a collection with its documents, which queries no longer see from now on.
+     * @throws AppError `not_found`, `wrong_state`.
+     */
     async remove(caller: Caller, name: string): Promise<void> {
       const { tenantId } = caller;
       if (name === DEFAULT_COLLECTION && mayUse(caller, {}))
@@ -87,7 +93,7 @@ export function makeDocumentCollections(deps: RagDeps) {
       for (const { _id } of first) await unlessGone(removeDocument(deps, tenantId, _id));
       await finishDelete(record);
     },
-    /** Ends deletions that were cut, deletes collections and documents that have expired. Run it on a schedule. */
+    /** Finishes interrupted deletions, and deletes expired collections and documents. Run it on a schedule. */
     async sweep(): Promise<void> {
       const now = new Date();
       for (const { tenantId, _id } of await documents.expired({ before: now, limit: SWEPT }))
@@ -108,13 +114,17 @@ function toCollectionView(name: string, totals: DocumentTotals, createdAt?: Date
 
 /** Totals of more documents than this are reused for a while: counting them takes the store some ms for each thousand. */
 const MANY = 1_000;
-/** For how long, as a multiple of the time that they took: so counting takes at most a tenth of a store's time. */
+/**
+ * How long they are reused, as a multiple of the time they took, so that counting takes at most a tenth of the store's time.
+ */
 const REUSE = 10;
 const MAX_KEPT = 1_000;
 
 type ReadTotals = (tenantId: string, query: TotalsQuery) => Promise<DocumentTotals>;
 
-/** Makes the function that counts a tenant's documents by collection; of calls for the same, one counts. */
+/**
+ * Makes the function that counts a tenant's documents by collection. Simultaneous calls for the same tenant share one count.
+ */
 function makeReadTotals({ store }: Pick<RagDeps, "store">): ReadTotals {
   const known = new LRUCache<string, Promise<DocumentTotals>>({ max: MAX_KEPT, ttl: 1 });
   const running = new Map<string, Promise<DocumentTotals>>();

@@ -9,7 +9,7 @@ import { indexDocument } from "./index-document.ts";
 
 type RemoveDeps = Pick<RagDeps, "store" | "jobs" | "pace">;
 
-/** Longest wait of a removal for its tenant's turn, in ms; then it is left to the sweep. */
+/** Longest wait of a removal for its tenant's turn, in ms. After it, the sweep removes the document. */
 const TURN_TIMEOUT_MS = 10_000;
 
 const LOST = toErrorView(new AppError("internal", "The document was not indexed: its job was lost."));
@@ -37,7 +37,7 @@ async function closeOrphan(deps: RemoveDeps, document: DocumentRecord, job: JobR
   const { tenantId, _id: documentId, lastVersion } = document;
   if (document.status === "deleting") return dropDeleted(deps, document);
   if (isUnknownToClients(document, job)) return forget(deps, document);
-  if (job?.status === "completed") return deps.store.documents.touch(tenantId, documentId); // it has just succeeded
+  if (job?.status === "completed") return deps.store.documents.touch(tenantId, documentId); // the job has just succeeded
   const cancelled = toErrorView(new AppError("cancelled", "The job was cancelled."));
   const error = job?.status === "cancelled" ? cancelled : (job?.error ?? LOST);
   const wasAbandoned = await deps.store.documents.abandon(document, error);
@@ -78,14 +78,14 @@ export async function removeDocument(deps: RemoveDeps, tenantId: string, documen
   });
 }
 
-/** Documents that one call for those of a file comes to. */
+/** Maximum documents of a file that one call removes. */
 const OF_FILE_AT_A_TIME = 200;
 
-/** Removes all documents of a file, in any collection, also those that have expired. */
+/** Removes all documents of a file in any collection, including expired ones. */
 export async function removeOfFile(deps: RemoveDeps, tenantId: string, fileId: string): Promise<void> {
   for (;;) {
     const some = await deps.store.documents.ofFile(tenantId, fileId, { limit: OF_FILE_AT_A_TIME });
-    // Each is hidden by its removal, so that the next look finds others.
+    // A removal hides its document, so the next read finds other documents.
     for (const { _id } of some) await unlessGone(removeDocument(deps, tenantId, _id));
     if (some.length < OF_FILE_AT_A_TIME) return;
   }
@@ -98,7 +98,7 @@ export async function unlessGone(removal: Promise<void>): Promise<void> {
   });
 }
 
-/** Drops all that belongs to a document in deletion; its record too, unless its job may still be running. */
+/** Removes everything of a document that is being deleted. The record goes too, unless the job may still be running. */
 async function dropDeleted(deps: RemoveDeps, document: DocumentRecord): Promise<void> {
   const { tenantId, _id: documentId, jobId } = document;
   const job = await unlessOver(deps.jobs.get(tenantId, jobId));

@@ -20,7 +20,7 @@ type DocumentQuery = PageQuery & {
   collection?: string | undefined;
 };
 
-/** Documents as callers read, change and remove them; those of other collections are not there for a limited key. */
+/** Documents as callers read, change and remove them. For a limited key, documents of other collections do not exist. */
 export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace">) {
   const { store } = deps;
   const find = async (caller: Caller, documentId: string) => {
@@ -99,7 +99,7 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace">) {
   };
 }
 
-/** What changes with the name of a document's file: the title too, if the name was all that there was. */
+/** Changes that follow from a new file name. The title changes too if it was the file name, with or without its ending. */
 function renamed({ source, title, isTitleGiven }: DocumentRecord, name: string) {
   const stem = (file = "") => file.replace(/\.[^.]+$/, "");
   const isName = !isTitleGiven && title === source.name;

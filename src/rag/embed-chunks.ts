@@ -13,12 +13,12 @@ export const EMBED_BATCH = 256;
 /** The common properties of all chunks of one version. */
 export type VersionContext = {
   caller: GatewayCaller;
-  /** The model that embeds them. */
+  /** Model that embeds the chunks. */
   model: string;
   documentId: string;
   collection?: string;
   version: number;
-  /** The document's own. */
+  /** The title of the document. */
   title: string;
   isLive: boolean;
   /** Whether earlier versions may hold embeddings of the same texts. */
@@ -52,7 +52,7 @@ export type Embedded = Pick<NewChunk, "hash" | "embedding">;
 export async function embedInputs(
   deps: Pick<RagDeps, "store" | "gateway">,
   about: Pick<VersionContext, "caller" | "model" | "documentId"> & {
-    /** Of vectors that may be reused; absent: any that the model made, if all are of one length. */
+    /** Length of vectors that may be reused; absent: all vectors of the model, if they have one length. */
     dimensions?: number;
     hasEarlier?: boolean;
   },
@@ -65,14 +65,17 @@ export async function embedInputs(
     : new Map<string, Float32Array>();
   for (const [hash, { length }] of known) if (length !== (dimensions ?? length)) known.delete(hash);
   const missing = inputs.filter((_, index) => !known.has(hashes[index] ?? ""));
-  const made = missing.length === 0 ? [] : (await deps.gateway.embed(caller, { model, input: missing })).embeddings;
+  const made =
+    missing.length === 0
+      ? []
+      : (await deps.gateway.embed(caller, { model, input: missing, isGuarded: true })).embeddings;
   const isChanged = known.values().some(({ length }) => length !== (made[0]?.length ?? length));
-  if (isChanged) return embedInputs(deps, { ...about, hasEarlier: false }, inputs); // the model made other lengths before
+  if (isChanged) return embedInputs(deps, { ...about, hasEarlier: false }, inputs); // the model made vectors of other lengths before
   const fresh = made[Symbol.iterator]();
   return hashes.map((hash) => requireMade({ hash, embedding: known.get(hash) ?? fresh.next().value }));
 }
 
-/** By what a later version finds the vector of a text again. */
+/** The hash by which a later version finds the vector of a text. */
 export const hashInput = (input: string): string => createHash("sha256").update(input).digest("base64url");
 
 function requireMade({ hash, embedding }: { [F in keyof Embedded]?: Embedded[F] | undefined } = {}): Embedded {

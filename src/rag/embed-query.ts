@@ -5,9 +5,9 @@ import { readSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 
 const CACHED_EMBEDDINGS = 1_000;
-/** Spaces that one query searches; documents of further ones are found by their words. */
+/** Maximum spaces that a query searches by vectors. Documents of further spaces are found by words. */
 export const MAX_SPACES = 4;
-/** Spaces that are read: one more, to see whether there are others. */
+/** Number of spaces that are read: one more, to see whether further spaces exist. */
 export const MOST_READ_SPACES = MAX_SPACES + 1;
 /** How long a query waits for a model that documents were embedded by before the present one, in ms. */
 const FORMER_TIMEOUT_MS = 10_000;
@@ -19,14 +19,16 @@ export type QueryVector = VectorSpace & {
   isLengthShared: boolean;
 };
 
-/** The vectors of a query, that of the present model last; and what documents of some models are not searched by, in words. */
+/**
+ * The vectors of a query, with the present model's last, and warnings about models by whose vectors the query could not search.
+ */
 export type QueryVectors = { vectors: QueryVector[]; warnings: string[] };
 
 type EmbedDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "logger">;
 
 /**
- * Makes what embeds queries: once for each model that the tenant's documents are embedded by. Which they are is remembered from
- * the query before, so that none has to wait for it; `inUse` says whether it still holds.
+ * Makes the function that embeds a query once for each model of the tenant's documents. The models are remembered from the last
+ * query, so that a query need not wait for them. `inUse` says whether they are still right.
  */
 export function makeEmbedQuery({ store, gateway, embeddingModels, logger }: EmbedDeps) {
   const known = new LRUCache<string, Float32Array>({ max: CACHED_EMBEDDINGS });
@@ -35,7 +37,7 @@ export function makeEmbedQuery({ store, gateway, embeddingModels, logger }: Embe
     const key = `${caller.tenantId}\n${model}\n${text}`;
     const found = known.get(key);
     if (found) return found;
-    const [vector] = (await gateway.embed(caller, { model, input: [text] })).embeddings;
+    const [vector] = (await gateway.embed(caller, { model, input: [text], isGuarded: true })).embeddings;
     if (!vector) throw new TypeError("the gateway gave no embedding for the query");
     known.set(key, vector);
     return vector;
@@ -58,7 +60,7 @@ export function makeEmbedQuery({ store, gateway, embeddingModels, logger }: Embe
   };
   return {
     inUse,
-    /** The spaces of the query before. */
+    /** The spaces of the last query. */
     lastInUse: async (tenantId: string) => remembered.get(tenantId) ?? inUse(tenantId),
     /**
      * Makes what embeds one query for the documents of some spaces. Each model is asked once, however often the query searches:

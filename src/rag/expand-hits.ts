@@ -3,7 +3,7 @@ import type { RagDeps } from "./deps.ts";
 import type { Passage, PassageChunk } from "./merge-hits.ts";
 import type { Hit } from "./rank-hits.ts";
 
-/** Neighbours that one query reads, in all: about half a million characters. Those of the best hits are read first. */
+/** Maximum neighbours that a query reads, about half a million characters. The neighbours of the best hits are read first. */
 const MAX_NEIGHBOURS = 300;
 const READS_IN_FLIGHT = 4;
 
@@ -23,7 +23,7 @@ export async function expandHits(
       const found: PassageChunk[] = [];
       for (let at = 1; at <= count; at += 1) {
         const chunk = known.get(idOf(hit, hit.n + at * step));
-        if (chunk === undefined) break; // the document ends here, or nothing more is read
+        if (chunk === undefined) break; // the document ends here, or the limit is reached
         found.push(chunk);
       }
       return found;

@@ -1,6 +1,6 @@
 /** The first hits of a lexical search are assumed to be relevant, the second half as much as the first. */
 const SHARES = [1, 0.5];
-/** What they weigh together, beside the query. */
+/** The weight of these hits together, relative to the query. */
 const FEEDBACK_WEIGHT = 2;
 
 /**

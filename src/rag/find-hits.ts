@@ -8,9 +8,9 @@ import type { RagDeps } from "./deps.ts";
 import { fulfils, toStoreFilter } from "./metadata-filter.ts";
 import type { QueryInput } from "./query-schemas.ts";
 
-/** So many times as many hits are searched among all documents as when only those that match are searched. */
+/** Factor by which more hits are searched among all documents than among the matching ones alone. */
 const DEPTH_FACTOR = 2;
-/** Above this many results, what is searched among all would be a deep search. */
+/** Above this number of results, searching all documents would be a deep search. */
 const MOST_AMONG_ALL = 40;
 
 const noHits: CurrentHits = { hits: [], headers: new Map(), warnings: [], isShort: false };
@@ -59,16 +59,16 @@ export function makeFindHits(deps: Pick<RagDeps, "store">): FindHits {
 const REMEMBERED = 1_000;
 const REMEMBERED_MS = 60_000;
 const MAX_CHARACTERS = 1_000;
-/** From this many matching documents on, it is cheaper to look at the hits than to name the documents to the search. */
+/** From this number of matching documents on, filtering the hits is cheaper than passing the documents to the search. */
 const WIDE_FROM = 100;
 
-/** Remembers which filters many documents match. Being wrong costs time alone. */
+/** Remembers which filters match many documents. An outdated entry costs only time. */
 function makeWideFilters() {
   const known = new LRUCache<string, boolean>({ max: REMEMBERED, ttl: REMEMBERED_MS });
   const keyOf = (tenantId: string, filter: object) => `${tenantId}\n${JSON.stringify(filter)}`;
   return {
     isWide: (tenantId: string, filter: object): boolean => known.get(keyOf(tenantId, filter)) ?? false,
-    /** Notes how many documents matched, unless a search has shown more. */
+    /** Records how many documents matched, unless a search has shown that there are more. */
     note(tenantId: string, filter: object, matched: number): void {
       const key = keyOf(tenantId, filter);
       if (key.length <= MAX_CHARACTERS && !known.has(key)) known.set(key, matched >= WIDE_FROM);

@@ -1,16 +1,16 @@
 import { functionWords } from "../lib/common-words.ts";
 
-/** Keys of one text: a chunk is short, and more say nothing about it. */
+/** Maximum keys of a text: a chunk is short, and more keys would not describe it. */
 const MAX_KEYS = 200;
-/** Parts of an identifier that make one key. */
+/** Maximum parts of an identifier in one key. */
 const MAX_PARTS = 4;
 const MAX_PART = 12; // characters
-/** Longest letters of an identifier that a blank may part from its number, in a query. */
+/** Maximum letters of an identifier that a blank may separate from its number, in a query. */
 const MAX_LETTERS = 8;
 
 const letters = /\p{L}+/uy;
 const number = /\d+(?:[.,]\d+){0,4}/y;
-/** What may stand between two parts: a blank, one sign, a degree, or nothing. */
+/** Separators between two parts: a blank, one sign, a degree, or nothing. */
 const between = /^(?:[ \u00a0\u202f]?\u00b0?|[-\u2013/._:])$/u;
 const MAX_GAP = 2;
 const sign = /^[-\u2013/._:]$/;
@@ -26,7 +26,7 @@ const places =
   /^(?:figures?|fig|tables?|tab|sections?|sec|chapters?|chap|pages?|steps?|equations?|eqs?|notes?|parts?|no|nr|vol)$/i;
 
 /** A run of letters, or a number with the points and commas between its digits. */
-type Part = { text: string; isNumber: boolean /** What stands before it, after the part before. */; gap: string };
+type Part = { text: string; isNumber: boolean /** Text between this part and the one before. */; gap: string };
 
 /**
  * Returns the identifiers and quantities of a text, each as one word without what may stand between its parts: `dn50` of
@@ -88,7 +88,7 @@ const toPart = (text: string, { start, end, isNumber }: Span, gapStart: number):
   gap: text.slice(gapStart, start),
 });
 
-/** Whether two spans may belong together, as far as their places say. */
+/** Whether two spans may belong together, judged by their positions. */
 const areNear = (before: Span, span: Span, text: string) =>
   span.start - before.end <= MAX_GAP &&
   before.end - before.start <= MAX_PART &&
@@ -98,7 +98,10 @@ const areNear = (before: Span, span: Span, text: string) =>
 const isDigit = (code: number) => code >= 48 && code <= 57;
 const isAsciiLetter = (code: number) => (code >= 97 && code <= 122) || (code >= 65 && code <= 90);
 
-/** Where the letters at a place end. Every chunk is read so: a comparison of numbers takes a tenth of a regular expression. */
+/**
+ * End of the letters at a position. It compares numbers because every chunk is read this way, and a regular expression takes
+ * ten times as long.
+ */
 function endOfLetters(text: string, from: number): number {
   let at = from;
   while (isAsciiLetter(text.charCodeAt(at))) at += 1;

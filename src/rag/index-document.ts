@@ -10,6 +10,7 @@ import { isStoreFailure } from "../store/store-errors.ts";
 import { toSpaceKey } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
+import { guardChunks } from "./guard-document.ts";
 import type { RawSource } from "./parse/parse-source.ts";
 import type { ParsedSource } from "./parse-in-child.ts";
 import type { IngestResult } from "./schemas.ts";
@@ -17,8 +18,8 @@ import type { ChunkText } from "./split.ts";
 import { assertComplete } from "./warnings.ts";
 
 const EMBEDS_IN_FLIGHT = 4;
-const REPORT_EVERY_MS = 250; // each report is a write to the store
-const REPORT_BYTES = 65_536; // the parsing of a smaller source is too short to be reported
+const REPORT_EVERY_MS = 250; // each progress report is a write to the store
+const REPORT_BYTES = 65_536; // parsing a smaller source is too fast to be reported
 /** Chunks of a document that is written in one command and live at once. A larger one is shown just before it is published. */
 const SINGLE_WRITE = EMBED_BATCH;
 
@@ -41,6 +42,7 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
     });
     if (!endsJob(error, context)) throw error;
     if (!context.signal.aborted) await context.confirm();
+    if (error instanceof AppError && error.code === "compliance_blocked") await dropSource(deps, document);
     await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error), attempted });
     throw error;
   }
@@ -104,7 +106,7 @@ async function writeVersion(
     hasEarlier: version > 1,
   });
   if (count === 0) throw new AppError("source_unreadable", "The source cannot be read. There is no text in it.");
-  // All are shown, or none is published: a sweep may have removed some meanwhile.
+  // Either all chunks are made visible or the version is not published, since a sweep may have removed some meanwhile.
   const place = { documentId, version };
   const shown = isSmall ? count : await deps.store.chunks.makeLive(tenantId, place, count, context.share);
   if (shown !== count)
@@ -143,7 +145,7 @@ async function fetchSource(deps: RagDeps, document: DocumentRecord, signal: Abor
   }
   const bytes = await deps.store.sources.read(tenantId, document.sourceId ?? document._id);
   if (!bytes) throw new AppError("source_unreadable", "The document's source is gone.");
-  const type = source.kind === "content" ? "text/plain; charset=utf-8" : source.type; // whatever a page of it declares
+  const type = source.kind === "content" ? "text/plain; charset=utf-8" : source.type; // regardless of what a page declares
   return { bytes, ...(type ? { type } : {}), ...(source.name ? { name: source.name } : {}) };
 }
 
@@ -174,7 +176,8 @@ async function writeChunks(
   let reportedAt = performance.now();
   await forEachConcurrent(numbered(), EMBEDS_IN_FLIGHT, async (batch) => {
     version.caller.signal.throwIfAborted();
-    const chunks = await embedChunks(deps, version, batch);
+    const texts = await guardChunks(deps, version.caller, batch.texts);
+    const chunks = await embedChunks(deps, version, { ...batch, texts });
     for (const { embedding } of chunks) lengths.add(embedding.length);
     if (lengths.size > 1)
       throw new AppError("provider_failed", `${version.model} made vectors of different lengths for one document.`);
@@ -208,7 +211,12 @@ async function dropFormerSources(deps: RagDeps, document: DocumentRecord): Promi
   if (formerSources.length > 0) await deps.store.documents.forgetSources(document);
 }
 
-/** Drops this version: the document was deleted, or moved to a later version meanwhile. */
+/** Removes the source that guards do not let be kept. */
+async function dropSource(deps: RagDeps, { tenantId, _id, source, sourceId = _id }: DocumentRecord): Promise<void> {
+  if (source.url === undefined && source.fileId === undefined) await deps.store.sources.remove(tenantId, sourceId);
+}
+
+/** Drops this version, because the document was deleted or has a later version by now. */
 async function superseded(
   deps: RagDeps,
   { tenantId, _id: documentId, lastVersion }: DocumentRecord,

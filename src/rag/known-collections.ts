@@ -14,7 +14,7 @@ export function newCollection(tenantId: string, name: string): CollectionRecord 
   return { _id: newId("vectorStore"), tenantId, name, lastActiveAt: now, createdAt: now, updatedAt: now };
 }
 
-/** Whether it has expired, though the sweep has not come to it yet. */
+/** Whether it has expired, even if the sweep has not removed it yet. */
 export const hasExpired = ({ expireAt }: Pick<CollectionRecord, "expireAt">) =>
   expireAt !== undefined && expireAt.getTime() <= Date.now();
 
@@ -31,7 +31,7 @@ export async function ensureCollection(
   if (known) return requireOpen(known);
   if (mustExist) throw notFound("vector store");
   await quotas.check(tenantId, "collections");
-  await store.collections.insert(newCollection(tenantId, name)); // or another call has just made it
+  await store.collections.insert(newCollection(tenantId, name)); // or another call has just created it
 }
 
 function requireOpen(record: CollectionRecord): void {
@@ -58,7 +58,7 @@ export async function requireCollections(
   throw new AppError("not_found", `There is no collection ${missing}; GET /rag/collections lists them.`, { param });
 }
 
-/** A collection that a caller may use; `default` also where nothing has been stored. @throws AppError `not_found`. */
+/** A collection that a caller may use. `default` exists even if nothing has been stored. @throws AppError `not_found`. */
 export async function findCollection(
   { store }: Pick<Deps, "store">,
   caller: Pick<Caller, "tenantId" | "collections">,

@@ -6,9 +6,9 @@ export type PassageChunk = Pick<ChunkRecord, "n" | "content" | "headings" | "hea
 /** A hit, and the chunks around it that are shown with it, its own among them, in the order of the document. */
 export type Passage = { hit: Hit; chunks: PassageChunk[] };
 
-/** Longest passage, in characters: hits of a whole document do not become one. */
+/** Longest passage, in characters, so that hits of a whole document do not become one passage. */
 const MAX_PASSAGE = 20_000;
-/** Text that two chunks share, in characters: below, two of the same may follow each other by chance. */
+/** Minimum text that two chunks share, in characters. A shorter repetition may be a coincidence. */
 const MAX_OVERLAP = 400;
 const MIN_OVERLAP = 10;
 
@@ -38,13 +38,13 @@ export function mergeHits(passages: readonly Passage[]): Passage[] {
 const firstOf = ({ chunks: [first] }: Passage) => first?.n ?? 0;
 const lastOf = ({ chunks }: Passage) => chunks.at(-1)?.n ?? 0;
 
-/** The chunks of a passage that come after those of the one before. */
+/** The chunks of a passage that follow the previous passage. */
 function restOf(before: Passage, { chunks }: Passage): PassageChunk[] {
   return chunks.filter(({ n }) => n > lastOf(before));
 }
 
 function mayJoin(before: Passage, passage: Passage, rest: readonly PassageChunk[]): boolean {
-  if (!rest.some(({ n }) => n === passage.hit.n)) return true; // its hit is shown already
+  if (!rest.some(({ n }) => n === passage.hit.n)) return true; // the previous passage shows its hit already
   if (lengthOf(before.chunks) + lengthOf(rest) > MAX_PASSAGE) return false;
   if (rest.length < passage.chunks.length) return true;
   const [first] = rest;
@@ -55,7 +55,7 @@ function mayJoin(before: Passage, passage: Passage, rest: readonly PassageChunk[
 const lengthOf = (chunks: readonly PassageChunk[]) => chunks.reduce((sum, { content }) => sum + content.length, 0);
 const pathOf = ({ headings, heading }: PassageChunk) => (headings ? toHeading(headings) : heading);
 
-/** The text of chunks that follow each other; what two share, and the repeated head of a table, is in it once. */
+/** Joins the text of consecutive chunks. Shared text and the repeated head of a table appear once. */
 export function joinChunks(chunks: readonly PassageChunk[]): string {
   let joined = "";
   for (const { content } of chunks) joined = joined === "" ? content : append(joined, content);

@@ -2,7 +2,7 @@ import type { Filter } from "mongodb";
 import { z } from "zod";
 import type { DocumentMetadata, DocumentRecord } from "../store/document-record.ts";
 
-/** Conditions of one filter, at most, and how deep they are nested. */
+/** Maximum conditions of a filter, and maximum depth of nesting. */
 const MAX_CONDITIONS = 100;
 const MAX_LEVELS = 3;
 const MAX_VALUES = 64;
@@ -69,7 +69,7 @@ function isInOrder(type: "gt" | "gte" | "lt" | "lte", order: number): boolean {
   return type === "lt" ? order < 0 : order <= 0;
 }
 
-/** Above 0 where `a` is more than `b`; not a number for what has no order: numbers and dates do, and a date is a text. */
+/** Above 0 if `a` is greater than `b`; NaN if they have no order. Numbers have an order, and dates, which are texts. */
 function difference(a: unknown, b: unknown): number {
   if (typeof a === "number" && typeof b === "number") return a - b;
   return typeof a === "string" && typeof b === "string" ? timeOf(a) - timeOf(b) : Number.NaN;
@@ -85,12 +85,12 @@ function timeOf(text: string): number {
   return Date.parse(time !== undefined && zone === undefined ? `${text}Z` : text);
 }
 
-/** Keys that are the same in a path of the store; all keys of metadata are such. */
+/** Keys that need no escaping in a path of the store. All keys of metadata are of this kind. */
 const plainKey = /^[\w-]+$/;
 
 /**
- * What the store can test of a filter: values, lists of them and ranges of numbers, all of which a document must fulfil. It
- * matches every document that fulfils the filter, and may match others.
+ * The part of a filter that the store can test: values, lists of values and ranges of numbers, which a document must all
+ * fulfil. It matches every document that fulfils the filter, and perhaps others.
  */
 export function toStoreFilter(filter: AttributeFilter): Filter<DocumentRecord> {
   const conditions = toConditions(filter);
@@ -108,7 +108,7 @@ function toConditions(filter: AttributeFilter): Filter<DocumentRecord>[] {
   return isOfNumbers ? [{ [path]: { [`$${filter.type}`]: filter.value } }] : [];
 }
 
-/** Groups of `key` and values of which a document must have one each, as far as a filter says so: an index finds those. */
+/** Groups of key-value pairs, of which a document must have one each. An index finds such documents. */
 export function requiredValues(filter: AttributeFilter): { key: string; values: (string | number | boolean)[] }[] {
   if (filter.type === "eq") return [{ key: filter.key, values: [filter.value] }];
   if (filter.type === "in") return [{ key: filter.key, values: filter.value }];

@@ -11,7 +11,7 @@ import { EMBED_BATCH, type Embedded, embedInputs, toEmbeddingInput } from "./emb
 type MoveDeps = Pick<RagDeps, "store" | "gateway" | "jobs">;
 type MoveContext = Pick<WorkContext, "tenantId" | "jobId" | "signal" | "share">;
 
-/** Where documents are moved to, and the key that the calls are counted to. */
+/** The target of a move, and the key that its calls are billed to. */
 export type Move = { space: VectorSpace; keyId: string };
 
 /**
@@ -44,7 +44,7 @@ export async function moveDocument(
   return move.finish();
 }
 
-/** Begins to move a document, as far as it can be moved. Null when it cannot. */
+/** Starts to move a document. Returns null if it cannot be moved. */
 async function beginMove(
   deps: MoveDeps,
   { tenantId, signal, share }: MoveContext,
@@ -94,7 +94,7 @@ async function beginMove(
   };
 }
 
-/** A document that is in another space and not at work; null when it is not. */
+/** A document that is in another space and has no running job; otherwise null. */
 async function findMovable(
   deps: Pick<MoveDeps, "store" | "jobs">,
   tenantId: string,

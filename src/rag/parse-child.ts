@@ -9,7 +9,7 @@ import { CHUNK_CHARACTERS, type ChunkText, splitSections, toChunks } from "./spl
 /** A source that the child process is to read. A document of more than `maxChunks` chunks is rejected. */
 export type ParseRequest = { bytes: Uint8Array; type?: string; name?: string; maxChunks: number } & ParseOptions;
 
-/** The response: an outline, then the chunks in batches. `expected` is about how many there will be. */
+/** The response: an outline, then the chunks in batches. `expected` estimates their number. */
 export type ParsePart =
   | { kind: "outline"; title?: string; type: SourceType; expected: number; warnings: DocumentWarning[] }
   | { kind: "chunks"; chunks: ChunkText[] };
@@ -47,7 +47,7 @@ async function read(request: ParseRequest, send: (part: ParsePart) => void): Pro
 }
 
 if (isChild()) {
-  // What the first document of most kinds loads and compiles is there before somebody waits for it.
+  // Loads and compiles the parsers of most types before a document arrives.
   await read({ bytes: Buffer.from("# A document\n\nOne sentence."), maxChunks: 1 }, () => undefined);
   serveRequests<ParseRequest, ParsePart>(async (request, send) => {
     try {

@@ -4,7 +4,7 @@ import { identifierKeys } from "./identifiers.ts";
 
 /** English words with `n't`, and what else it writes after an apostrophe: alone, an `s` is in every text that has code. */
 const contraction = /(?<!\p{L})\p{L}+n['’]t(?!\p{L})|(?<=\p{L})['’](?:s|d|m|ll|re|ve)(?!\p{L})/gu;
-const MAX_TERMS = 64; // words of a query; each costs the index a look-up
+const MAX_TERMS = 64; // maximum words of a query; each costs the index a look-up
 
 /** The words of a query in lower case, each once, without function words, unless there are no others. */
 export function wordsOf(query: string): string[] {

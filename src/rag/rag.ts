@@ -14,16 +14,17 @@ import { makeDocumentCollections } from "./document-collections.ts";
 import { makeDocumentWork } from "./document-work.ts";
 import { makeDocuments } from "./documents.ts";
 import { makeEmbeddingModels } from "./embedding-models.ts";
+import { guardDocument } from "./guard-document.ts";
 import { requireCollections } from "./known-collections.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
 import type { QueryInput, QueryOutcome } from "./query-schemas.ts";
 import { acceptReindex, makeReindexWork, type ReindexInput } from "./reindex.ts";
-import { sweepRefreshes } from "./scheduled-refresh.ts";
+import { refreshCollection, sweepRefreshes } from "./scheduled-refresh.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 import type { RagSettingsBody } from "./settings-schemas.ts";
 
-/** The caller of a query, and what it is made for; `limit` is the run's, if an agent or a workflow queries. */
+/** The caller of a query and its purpose. `limit` belongs to the run, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & {
   limit?: CallLimit;
   origin?: CallOrigin;
@@ -37,27 +38,30 @@ export type Rag = ReturnType<typeof makeRag>;
 export function makeRag(
   input: { config: Pick<Config, "fetch" | "parse" | "rag" | "retention"> } & Pick<
     RagDeps,
-    "store" | "jobs" | "gateway" | "quotas" | "logger"
+    "store" | "jobs" | "gateway" | "quotas" | "guards" | "logger"
   > &
-    Pick<Parameters<typeof makeFeedback>[0], "store" | "callTexts"> & { memory: Memory },
+    Omit<Parameters<typeof makeFeedback>[0], "days"> & { memory: Memory },
 ) {
-  const { config, store, jobs, gateway, quotas, callTexts, logger, memory } = input;
+  const { config, store, jobs, gateway, quotas, guards, logger, memory } = input;
   const fetcher = makeGuardedFetch(config.fetch);
   const parser = makeParsePool({ ...config.parse, logger, memory });
   const embeddingModels = makeEmbeddingModels({ store }, config.rag.embeddingModel ?? gateway.defaultEmbeddingModel);
   const pace = makePace();
-  const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser, pace };
+  const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, guards, logger, fetcher, parser, pace };
   const runQuery = makeQuery(deps);
   const work = makeDocumentWork(deps);
   const reindexWork = makeReindexWork(deps);
   const documents = makeDocuments(deps);
   const collections = makeDocumentCollections(deps);
-  const query: typeof runQuery = async (caller, input) => {
+  const query: typeof runQuery = async (caller, asked) => {
+    const { tenantId, keyId, origin: { agentId, workflowId } = {} } = caller;
+    const guarded = await guards.take({ tenantId, keyId, agentId, workflowId }, "input", { query: asked.query });
+    const input = { ...asked, ...guarded };
     await requireCollections(deps, caller, { wanted: input.collection });
     pace.begins(caller.tenantId);
     return runQuery(caller, input);
   };
-  const feedback = makeFeedback({ store, callTexts, quotas, logger, days: config.retention.callLogDays });
+  const feedback = makeFeedback({ ...input, days: config.retention.callLogDays });
   return {
     work,
     collections,
@@ -69,9 +73,10 @@ export function makeRag(
      * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId`.
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
      */
-    accept(given: Acceptance) {
+    async accept(given: Acceptance) {
       pace.begins(given.caller.tenantId);
-      return acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, given);
+      const guarded = { ...given, document: await guardDocument(deps, given) };
+      return acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, guarded);
     },
     /** See `refreshDocument`. @throws AppError `not_found`, `wrong_state`, `unavailable`. */
     refresh: async ({
@@ -89,6 +94,11 @@ export function makeRag(
     ): Promise<QueryOutcome> {
       const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
       return query({ tenantId, keyId, collections, ...about }, input);
+    },
+    /** See `refreshCollection`. @throws AppError `not_found`, `insufficient_scope`. */
+    async refreshCollection(caller: Pick<Caller, "tenantId" | "collections">, name: string): Promise<number> {
+      await requireCollections(deps, caller, { wanted: name });
+      return refreshCollection(deps, caller.tenantId, name);
     },
     /** Refreshes documents whose time has come. Run it on a schedule. */
     sweepRefreshes: () => sweepRefreshes({ ...deps, work }),

@@ -4,7 +4,7 @@ import type { Candidates } from "./candidates.ts";
 import { fuseRanks } from "./fuse-ranks.ts";
 
 const HALF_SURE = 6; // the word score (BM25) at which a chunk is relevant by one half: a rare word, or a few common ones
-/** Words of a query from which on vectors count as much as words, if their model knows words alone. */
+/** Number of query words from which vectors count as much as words, if their model knows words alone. */
 const ENOUGH_WORDS = 5;
 /** Share of the words, in one passage, from on which vectors only say in which order hits follow that no word has found. */
 const MOST_HELD = 0.5;
@@ -16,7 +16,7 @@ const unspaced =
 /** A chunk with its place in the results: `score` falls from one to the next. */
 export type Hit = ChunkHit & { score: number };
 
-/** By what candidates are ranked beside their own scores. */
+/** Further facts by which candidates are ranked. */
 export type RankedBy = {
   /** The words that were searched for. */
   text: string;

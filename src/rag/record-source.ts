@@ -28,7 +28,7 @@ export type IngestInput =
 export type NewDocument = { caller: Caller; document: IngestInput; jobId: string };
 type Recorded = { record: DocumentRecord; isNew: boolean };
 type RecordDeps = RagDeps & { allowOrigins: readonly string[] };
-/** A source that is ready to be kept. `write` keeps its bytes under an id, unless they are kept elsewhere. */
+/** A source that is ready to be stored. `write` stores its bytes under an id, unless they are stored elsewhere. */
 type Prepared = { source: DocumentSource; fallback: string; bytes?: Buffer };
 type Known = { find(): Promise<DocumentRecord | null>; identity: Partial<DocumentRecord> };
 
@@ -98,7 +98,10 @@ async function findReplaced({ store }: RecordDeps, { caller, document }: NewDocu
   throw invalidRequest("collection", "collection: a document stays in its collection.");
 }
 
-/** By what a document is known: the caller's own id, its file or its URL, within the collection; by nothing: always a new one. */
+/**
+ * The identity of a document within its collection: the caller's own id, its file or its URL. Without one it is always a new
+ * document.
+ */
 function identify(
   { store: { documents } }: RecordDeps,
   {
@@ -122,7 +125,7 @@ function identify(
 
 const hashOf = (...parts: string[]) => createHash("sha256").update(parts.join("\n")).digest("base64url");
 
-/** Inserts a document; null when another one has the same identity by now. */
+/** Inserts a document. Returns null if another document has the same identity by now. */
 async function insert(deps: RecordDeps, record: DocumentRecord, { bytes }: Prepared): Promise<Recorded | null> {
   const { tenantId, _id } = record;
   await deps.quotas.check(tenantId, "documents");
@@ -148,7 +151,7 @@ async function confirm(deps: RecordDeps, { tenantId, _id }: DocumentRecord, ensu
   }
 }
 
-/** Gives a known document a new source and job; null when it changed meanwhile. */
+/** Gives a known document a new source and job. Returns null if it changed meanwhile. */
 async function reassign(
   deps: RecordDeps,
   known: DocumentRecord,
@@ -173,7 +176,7 @@ async function reassign(
   return null;
 }
 
-/** What a body says of a document, besides its source. */
+/** The fields of a body that describe a document, besides its source. */
 function describe(document: IngestInput) {
   const { title, metadata, expiresAt, requireComplete } = document;
   const fileBatchId = "storedFile" in document ? document.storedFile.batchId : undefined;

@@ -146,7 +146,7 @@ async function requirePresent({ embeddingModels }: RagDeps, tenantId: string, mo
 async function probe(deps: RagDeps, { tenantId, recordId, jobId, signal }: WorkContext, record: ReindexRecord) {
   const { model, keyId } = record;
   const caller = { tenantId, keyId, surface: "reindex", signal, origin: { jobId } };
-  const [vector] = (await deps.gateway.embed(caller, { model, input: [PROBE] })).embeddings;
+  const [vector] = (await deps.gateway.embed(caller, { model, input: [PROBE], isGuarded: true })).embeddings;
   if (!vector) throw new TypeError("the gateway gave no embedding");
   await deps.store.reindexes.setDimensions(tenantId, recordId, vector.length);
   return vector.length;

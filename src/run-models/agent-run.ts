@@ -21,6 +21,9 @@ export async function prepareAgentRun(
   const { model } = request;
   const agentId = await findAgent(deps, tenantId, model);
   const conversation = toConversation(request);
+  const server = model.slice(AGENT.length);
+  const tools = caller.endsAtApproval ? ((await deps.agents.definitionOf(tenantId, agentId))?.tools ?? []) : [];
+  const isCallShownLate = tools.some(({ approval }) => approval);
   const withRun = async <T>(work: (run: { caller: ChatCaller; agentId: string; body: RunInput }) => Promise<T>) => {
     const { input, history } = conversation;
     const turns = history.map(({ role, content }) => ({ role, content }));
@@ -40,13 +43,22 @@ export async function prepareAgentRun(
     accept: (jobId) => withRun((run) => deps.agents.accept({ ...run, isInteractive: true, ...(jobId && { jobId }) })),
     makeNews({ subject: { runId = "" } }) {
       let seen = 0;
-      const server = model.slice(AGENT.length);
+      const shownFrom = caller.resumes?.seen ?? 0;
+      const toDeltas = makeDeltas({ server, isCallShownLate });
       return async ({ type, data }) => {
         if (type === "progress" || (type === "step" && Object(data).runId !== runId)) return []; // of an agent that it called
         const entries = await deps.agents.entries(tenantId, runId, seen);
         seen += entries.length;
-        return entries.flatMap(({ content }) => toDeltas(content, server));
+        return entries.flatMap(({ seq, content }) => {
+          const deltas = toDeltas(content);
+          return seq < shownFrom ? [] : deltas;
+        });
       };
+    },
+    async toPause({ subject: { runId = "" } }) {
+      const { asked, spent } = await deps.agents.askedBy(tenantId, runId);
+      const asks = asked.map((call) => ({ type: "step-approval" as const, server, ...call }));
+      return { asks, answer: { id: runId, text: "", finishReason: "stop", spent } };
     },
     toAnswer(result) {
       const { runId: id, output: text, status, stopReason, ...rest } = result as RunResult; // of our own job
@@ -77,16 +89,31 @@ export async function findAgent({ agents }: RunModelsDeps, tenantId: string, mod
 export const unknownAgent = (model: string) =>
   unknownRunModel(model, "GET /agents lists yours: name one as agent:<agentId>, or by its name.");
 
-/** What an entry of the audit log shows of a step. The answer itself comes with the result. */
-function toDeltas(content: AuditContent, server: string): ChatDelta[] {
-  if (content.kind === "intention") {
-    const { thought, calls } = content;
-    const shown = calls.map(({ id, name, arguments: json }) => {
-      return { type: "step-call" as const, id, server, name, arguments: json };
-    });
-    return [...(thought === "" ? [] : [{ type: "reasoning-delta" as const, text: `${thought}\n` }]), ...shown];
-  }
-  if (content.kind !== "observation") return [];
-  const { callId: id, output, isError } = content;
-  return [{ type: "step-result", id, output, isError }];
+type ShownCall = Extract<ChatDelta, { type: "step-call" }>;
+
+/**
+ * What the entries of an audit log show of its steps, one after the other. The answer itself comes with the result. A call is
+ * shown when it begins; `isCallShownLate`: when it has ended, since it may first have to be approved, for another answer.
+ */
+function makeDeltas({ server, isCallShownLate }: { server: string; isCallShownLate: boolean }) {
+  const calls = new Map<string, ShownCall>();
+  return (content: AuditContent): ChatDelta[] => {
+    if (content.kind === "intention") {
+      const { thought } = content;
+      const begun = content.calls.map(({ id, name, arguments: json }): ShownCall => {
+        return { type: "step-call", id, server, name, arguments: json };
+      });
+      for (const call of begun) calls.set(call.id, call);
+      const reasoning = thought === "" ? [] : [{ type: "reasoning-delta" as const, text: `${thought}\n` }];
+      return isCallShownLate ? reasoning : [...reasoning, ...begun];
+    }
+    if (content.kind === "asked") {
+      const call = calls.get(content.callId);
+      if (call) calls.set(call.id, { ...call, approvalId: content.approvalId });
+    }
+    if (content.kind !== "observation") return [];
+    const { callId: id, output, isError } = content;
+    const call = isCallShownLate ? calls.get(id) : undefined;
+    return [...(call ? [call] : []), { type: "step-result", id, output, isError }];
+  };
 }

@@ -15,7 +15,10 @@ import type { Caller } from "../tenancy/roles.ts";
 
 export type RunModelsDeps = {
   gateway: Pick<Gateway, "plan" | "answer" | "stream" | "ignoredBy" | "countTokens">;
-  agents: Pick<Agents, "accept" | "guard" | "idOf" | "entries" | "regulatedBy" | "list" | "get">;
+  agents: Pick<
+    Agents,
+    "accept" | "guard" | "idOf" | "entries" | "askedBy" | "definitionOf" | "regulatedBy" | "list" | "get"
+  >;
   composite: Pick<Composite, "accept" | "guard">;
   jobs: Pick<Jobs, "find" | "get" | "events" | "cancel" | "inTurn">;
   works: readonly Work[];
@@ -29,7 +32,16 @@ export type RunModelsDeps = {
  * the first attempt.
  */
 export type ChatCaller = GatewayCaller &
-  Pick<Caller, "subject" | "role" | "collections"> & { runJobId?: string | undefined };
+  Pick<Caller, "subject" | "role" | "collections"> & {
+    runJobId?: string | undefined;
+    /** Whether the answer ends when its run asks for approvals: the caller shows them. Else the run is waited for. */
+    endsAtApproval?: true;
+    /** The run that goes on, where approvals were decided on, instead of a new one. */
+    resumes?: Resumed | undefined;
+  };
+
+/** A run that goes on: its job, and how many entries of its audit log were shown before. */
+export type Resumed = { jobId: string; seen: number };
 
 /** A chat that a run is to answer, and what of it no run takes. */
 export type PlannedRun = { run: { caller: ChatCaller; request: ChatRequest }; ignored: readonly string[] };
@@ -46,5 +58,7 @@ export type PreparedRun = {
   makeNews(job: JobRecord): (event: JobEvent) => Promise<ChatDelta[]>;
   /** What the run answered, by the result of its job. */
   toAnswer(result: unknown): RunAnswer;
+  /** What a run that waits for people has to show, and has used so far. Absent: it never does. */
+  toPause?(job: JobRecord): Promise<{ asks: ChatDelta[]; answer: RunAnswer }>;
 };
-export type RunAnswer = { id: string; text: string; finishReason: FinishReason; spent: Spent };
+export type RunAnswer = { id: string; text: string; finishReason: FinishReason; spent: Spent; isPaused?: boolean };

@@ -5,7 +5,7 @@ import type { StreamEnd } from "../gateway/chat/stream.ts";
 import { estimatePrompt } from "../gateway/count-prompt.ts";
 import { settingFields } from "../gateway/providers/model.ts";
 import { AGENT, isRunModel } from "../gateway/run-model-names.ts";
-import { toJobError } from "../jobs/job-outcome.ts";
+import { AWAITING_APPROVAL, toJobError } from "../jobs/job-outcome.ts";
 import type { JobEvent } from "../jobs/jobs.ts";
 import { cancelWork } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
@@ -110,7 +110,8 @@ async function* streamRun(deps: RunModelsDeps, { run: { caller, request } }: Pla
   yield []; // it is accepted: the head may go out
   try {
     const answer = yield* followRun(deps, { caller, run, job });
-    yield [{ type: "text-delta", text: answer.text }, toEnd(answer, request.model, performance.now() - beganAt)];
+    const end = toEnd(answer, request.model, performance.now() - beganAt);
+    yield answer.isPaused ? [end] : [{ type: "text-delta", text: answer.text }, end];
   } catch (error) {
     const lost = toStoreError(error);
     throw lost === undefined ? error : outOfSight(lost, job);
@@ -128,15 +129,27 @@ async function* followRun(
     const deltas = await readNews(event);
     left -= JSON.stringify(deltas).length;
     if (deltas.length > 0 && left >= 0) yield deltas;
+    if (run.toPause && caller.endsAtApproval && isAtApproval(event)) {
+      const { asks, answer } = await run.toPause(job);
+      if (asks.length === 0) continue; // they were decided on just now
+      yield asks;
+      return { ...answer, isPaused: true };
+    }
   }
   const ended = await deps.jobs.get(caller.tenantId, job._id);
   if (ended.status !== "completed") throw toJobError(ended);
   return run.toAnswer(ended.result);
 }
 
+function isAtApproval({ type, data }: JobEvent): boolean {
+  const { status, stage } = Object(data);
+  return type === "progress" && status === "awaiting" && stage === AWAITING_APPROVAL;
+}
+
 /** Submits the run, or finds it when an earlier attempt at the same call did. */
 async function submitOnce(deps: RunModelsDeps, caller: ChatCaller, { accept }: PreparedRun): Promise<JobRecord> {
-  const { tenantId, runJobId } = caller;
+  const { tenantId, runJobId, resumes } = caller;
+  if (resumes) return deps.jobs.get(tenantId, resumes.jobId);
   return deps.jobs.inTurn(tenantId, async () => {
     const known = runJobId === undefined ? null : await deps.jobs.find(tenantId, runJobId);
     if (known) return known;

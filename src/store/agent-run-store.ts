@@ -2,6 +2,7 @@ import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
 import type { AgentDefinition } from "./agent-store.ts";
 import { auditCollection } from "./audit-store.ts";
+import type { RunCallback } from "./callback-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
@@ -23,13 +24,25 @@ export const stopReasons = [
   "max_depth",
   "budget_exhausted",
   "parent_stopped",
+  /** Nobody decided on a call in time, whose tool says that the run stops then. */
+  "approval_expired",
   /** The model's last answer was cut, or filtered. */
   "length",
   "content_filter",
 ] as const;
 export type StopReason = (typeof stopReasons)[number];
 
-/** What a run may use. Times in ms. */
+/** What a suspended run, or one that it has called, waits for. `until`: when that is over at the latest. */
+export type AwaitedByRun = {
+  kind: "approval" | "time" | "event";
+  runId: string;
+  until: Date;
+  approvalId?: string;
+  toolName?: string;
+  event?: string;
+};
+
+/** What a run may use. Times in ms; that of a run is its time at work. */
 export type RunLimits = { timeoutMs: number; maxTokens?: number; maxCostUsd?: number };
 
 /** How a run ended. */
@@ -41,7 +54,7 @@ export type RunEnd = {
   /** Iterations: answers of the model. */
   steps: number;
   tokensUsed: number;
-  /** Those of them that models wrote. Absent in older records. */
+  /** Iterations that a model wrote. Absent in older records. */
   outputTokens?: number;
   costUsd: number;
   /** Number of its audit entries, and the hash of the last one: what the chain must lead to. */
@@ -50,7 +63,7 @@ export type RunEnd = {
   finishedAt: Date;
 };
 
-/** Something that was said before a run. */
+/** One message of the conversation before a run. */
 export type RunTurn = { role: "system" | "user" | "assistant"; content: string };
 
 /** A run of an agent. What happened in it is in its audit entries. */
@@ -59,29 +72,46 @@ export type AgentRunRecord = CountedRun & {
   /** The agent as it was when the run was accepted. */
   agentVersion: number;
   definition: AgentDefinition;
-  /** Of a sub-agent's run: the job of the outermost one. */
+  /** For a sub-agent's run: the job of the outermost run. */
   jobId: string;
-  /** Its requester: its calls are counted to them, and may do what they may. */
+  /** Who asked for the run. Its calls are billed to them and have their rights. */
   caller: StoredCaller;
   input: string;
-  /** What the caller says that was said before. */
+  /** The conversation before the run, as the caller gave it. */
   history?: RunTurn[];
   sessionId?: string;
   /** JSON text of the caller's own. */
   context?: string;
   limits: RunLimits;
+  /** Where its approvals are reported. */
+  callback?: RunCallback;
   /** 1 for a run that was asked for; one more for each agent that called the next as a tool. */
   depth: number;
-  /** The run whose tool call this one is. */
+  /** The run that started this one by a tool call. */
   parentRunId?: string;
-  /** The outermost run, of one that is inside of others. */
+  /** The outermost run; absent for a run that no other one started. */
   rootRunId?: string;
   /** Runs of all kinds that the tools of this outermost run, and of those inside of it, have started. */
   startedRuns?: number;
+  /** How long workers have worked on it, in ms, but for the turn that is under way. */
+  workedMs?: number;
+  /** What it awaited when it was suspended last. Whether it still does is known by its job. */
+  awaiting?: AwaitedByRun[];
+  /** The runs inside of it that were suspended with it. */
+  suspendedRuns?: string[];
   end?: RunEnd;
 };
 
-const shown = ["agentId", "agentVersion", "jobId", "parentRunId", "sessionId", "createdAt", "startedAt"] as const;
+const shown = [
+  "agentId",
+  "agentVersion",
+  "jobId",
+  "parentRunId",
+  "sessionId",
+  "createdAt",
+  "startedAt",
+  "awaiting",
+] as const;
 const shownOfEnd = ["status", "reason", "steps", "tokensUsed", "costUsd", "finishedAt"] as const;
 
 const listed = [...shown, ...shownOfEnd.map((field) => `end.${field}`)];
@@ -91,7 +121,7 @@ export type AgentRunSummaryRecord = Shown<AgentRunRecord, typeof shown> & {
   end?: Pick<RunEnd, (typeof shownOfEnd)[number]>;
 };
 
-/** What was said in a run: a turn of its session. */
+/** Input and answer of a run: one turn of its session. */
 export type AgentTurn = Pick<AgentRunRecord, "_id" | "input"> & { end: Pick<RunEnd, "output"> };
 
 /** What a sweep needs of a run, to see whether it is over. */
@@ -152,12 +182,19 @@ export function makeAgentRunStore(db: Db) {
         .sort({ _id: -1 })
         .limit(session.limit)
         .toArray(),
-    /** Counts one more run that is started inside of an outermost one; false when it has started `most`. */
+    /** Counts one more run inside an outermost run. Returns false if that has started `most` already. */
     countStarted(tenantId: string, rootRunId: string, most: number): Promise<boolean> {
       const hasRoom = { $or: [{ startedRuns: { $exists: false } }, { startedRuns: { $lt: most } }] };
       return updateIf(runs, ofTenant(tenantId, { _id: rootRunId, ...hasRoom }), { $inc: { startedRuns: 1 } });
     },
-    /** Ends a run that is open; false when it has ended before. */
+    /** Notes how long a worker has worked on an open run. */
+    work: (tenantId: string, runId: string, ms: number) => update(tenantId, runId, { $inc: { workedMs: ms } }),
+    /** Notes what an open run awaits. Sweeps come back to it when the first of it must be over, however many runs wait. */
+    await(tenantId: string, runId: string, awaiting: AwaitedByRun[], suspendedRuns: string[]) {
+      const updatedAt = new Date(Math.min(...awaiting.map(({ until }) => until.getTime())));
+      return update(tenantId, runId, { $set: { awaiting, suspendedRuns, updatedAt } });
+    },
+    /** Ends an open run. Returns false if it has ended already. */
     async finish(tenantId: string, runId: string, end: RunEnd): Promise<boolean> {
       const $set = { end, updatedAt: end.finishedAt };
       const isEnded = await update(tenantId, runId, { $set, $unset: { isOpen: "" } });

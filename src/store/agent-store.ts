@@ -4,19 +4,23 @@ import { findPage, type Page, type PageQuery } from "./page.ts";
 import { makePublished } from "./published.ts";
 import { makeVersionedRecords, type VersionedRecord } from "./records.ts";
 
-/** What an agent is to be, in one version. */
+/** One version of an agent's definition. */
 export type AgentDefinition = {
   name: string;
   description?: string | undefined;
   model: string;
   systemPrompt: string;
-  /** Each of a type of the agents' area, which checks and reads `config`. */
+  /** The tools. src/agents knows their types, and checks and reads `config`. */
   tools: {
     type: string;
     name?: string | undefined;
     description?: string | undefined;
     config: Record<string, unknown>;
+    /** Who has to approve its calls; see the schema of the agents' area. */
+    approval?: object | undefined;
   }[];
+  /** Whether the key that starts a run may decide on its calls; absent: the owner of a tenant with one key may. */
+  allowSelfApproval?: boolean | undefined;
   maxIterations: number;
   temperature?: number | undefined;
   maxTokens?: number | undefined;
@@ -24,7 +28,7 @@ export type AgentDefinition = {
   publish?: { name: string; description: string } | undefined;
 };
 
-/** An agent at its latest version. A run keeps the definition that it began with. */
+/** An agent at its latest version. A run keeps the definition that it started with. */
 export type AgentRecord = VersionedRecord & { definition: AgentDefinition };
 
 /** What a list shows of an agent. */
@@ -54,7 +58,7 @@ export function makeAgentStore(db: Db) {
     list: (tenantId: string, page: PageQuery): Promise<Page<AgentSummaryRecord>> =>
       findPage(agents, { tenantId, page, fields: summaryFields }),
     ...makePublished(agents, { name: "definition.publish.name", fields: ["definition.publish"] }, toTool),
-    /** Ids of those with a name, which several may have; the newest first. */
+    /** Ids of the agents with this name, newest first. Several may have the same name. */
     async idsNamed(tenantId: string, name: string, limit: number): Promise<string[]> {
       const filter = { "definition.name": name };
       const { data } = await findPage(agents, { tenantId, page: { limit }, filter, fields: ["_id"] });

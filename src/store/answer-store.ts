@@ -11,6 +11,8 @@ export type AnswerRecord = TenantOwned & {
   keyId: string;
   /** Absent if the tenant keeps no texts of calls, unless the feedback has brought it. */
   question?: string;
+  /** The end of the conversation before it. */
+  history?: { role: "user" | "assistant"; content: string }[];
   answer?: string;
   citations: CitedPassage[];
   found: boolean;
@@ -29,6 +31,7 @@ export type AnswerRecord = TenantOwned & {
 export const answerCollection = defineCollection<AnswerRecord>({
   name: "answers",
   indexes: [
+    { key: { tenantId: 1, _id: -1 }, name: "newest" },
     { key: { tenantId: 1, _id: -1 }, name: "rated", partialFilterExpression: { thumb: { $exists: true } } },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
   ],
@@ -36,6 +39,9 @@ export const answerCollection = defineCollection<AnswerRecord>({
 
 export type Rating = Required<Pick<AnswerRecord, "thumb" | "ratedBy" | "ratedAt">> &
   Pick<AnswerRecord, "comment" | "question" | "expireAt">;
+
+/** Which rated answers are meant; with a `keyId`, those that this key asked for. */
+type RatedFilter = { [K in "thumb" | "found" | "model" | "keyId"]?: AnswerRecord[K] | undefined };
 
 export function makeAnswerStore(db: Db) {
   const answers = db.collection<AnswerRecord>(answerCollection.name);
@@ -51,16 +57,17 @@ export function makeAnswerStore(db: Db) {
       const change = { $set: set, ...(Object.keys(unset).length > 0 ? { $unset: unset } : {}) };
       return answers.findOneAndUpdate(ofTenant(tenantId, { _id: id }), change, { returnDocument: "after" });
     },
-    /** Those that are rated, the newest first; with a `keyId`, those that this key asked for. */
-    listRated: (
-      tenantId: string,
-      { thumb, keyId, ...page }: PageQuery & { thumb?: "up" | "down" | undefined; keyId?: string },
-    ): Promise<Page<AnswerRecord>> =>
-      findPage(answers, {
-        tenantId,
-        page,
-        filter: { thumb: thumb ?? { $exists: true }, ...(keyId === undefined ? {} : { keyId }) },
-      }),
+    /** Those that are rated, the newest first. */
+    listRated: (tenantId: string, { limit, cursor, ...filter }: PageQuery & RatedFilter): Promise<Page<AnswerRecord>> =>
+      findPage(answers, { tenantId, page: { limit, cursor }, filter: { ...isRated, ...defined(filter) } }),
+    /** Keeps the newest answers without a rating, up to a number. */
+    async removeUnrated(tenantId: string, kept: number): Promise<void> {
+      const unrated = ofTenant(tenantId, { thumb: { $exists: false } });
+      const newest = answers.find(unrated).project<{ _id: string }>({ _id: 1 }).sort({ _id: -1 });
+      const ids = await newest.limit(kept + 1).toArray();
+      const first = ids[kept];
+      if (first) await answers.deleteMany({ ...unrated, _id: { $lte: first._id } });
+    },
     countRated: (tenantId: string, limit: number): Promise<number> =>
       answers.countDocuments({ ...ofTenant(tenantId), ...isRated }, { limit: limit + 1 }),
   };

@@ -1,34 +1,65 @@
 import type { Db } from "mongodb";
 import { type AwaitedRecord, awaitedIndexes, makeAwaited } from "./awaited.ts";
-import { defineCollection } from "./collection.ts";
+import type { RunCallback } from "./callback-store.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
 import { findPage, ofKey, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 
-/** `cancelled`: its run ended without it. */
+/** `cancelled`: its run ended without a decision. */
 export const approvalStates = ["pending", "approved", "rejected", "expired", "cancelled"] as const;
 export type ApprovalState = (typeof approvalStates)[number];
 
-/** A decision that a run waits for. */
-export type ApprovalRecord = AwaitedRecord & {
-  workflowId: string;
-  workflowName: string;
+type Asked = AwaitedRecord & {
   runId: string;
   /** The key that started its run. */
   keyId?: string;
-  stepId: string;
-  /** Where the step stands in the definition. */
-  path: string;
   assigneeRole: "owner" | "admin";
   message?: string;
   status: ApprovalState;
   decidedBy?: string;
   decidedAt?: Date;
   comment?: string;
+  /** Set at its beginning and its end, until the webhooks of its tenant were told. */
+  isUntold?: true;
+  /** Where the asking and the decision are reported. */
+  callback?: RunCallback;
 };
+
+/** A decision that a step of a workflow's run waits for. Records of earlier releases have no `kind`. */
+export type WorkflowApproval = Asked & {
+  kind?: "workflow";
+  workflowId: string;
+  workflowName: string;
+  stepId: string;
+  /** Where the step stands in the definition. */
+  path: string;
+};
+
+/** A decision that a tool call of an agent's run waits for. */
+export type AgentApproval = Asked & {
+  kind: "agent";
+  /** The job that is suspended: of a sub-agent's run, that of the outermost one. */
+  jobId: string;
+  agentId: string;
+  agentName: string;
+  callId: string;
+  toolName: string;
+  /** The canonical JSON of the call's arguments, and its SHA-256 in hex: the call is made with these or not at all. */
+  arguments: string;
+  argumentsHash: string;
+  /** Whether the key that started the run may decide; absent: by the default of the agents' area. */
+  allowSelfApproval?: boolean;
+};
+
+export type ApprovalRecord = WorkflowApproval | AgentApproval;
 
 export const approvalCollection = defineCollection<ApprovalRecord>({
   name: "approvals",
-  indexes: [{ key: { tenantId: 1, status: 1, _id: -1 }, name: "tenant_status" }, ...awaitedIndexes],
+  indexes: [
+    { key: { tenantId: 1, status: 1, _id: -1 }, name: "tenant_status" },
+    ...awaitedIndexes,
+    { key: { isUntold: 1 }, name: "untold", sparse: true },
+  ],
 });
 
 export type Decision = { status: Exclude<ApprovalState, "pending">; decidedBy?: string; comment?: string };
@@ -39,18 +70,31 @@ export function makeApprovalStore(db: Db) {
   const { end, ...awaited } = makeAwaited(approvals);
   return {
     ...awaited,
-    ensure,
+    ensure: (approval: ApprovalRecord) => ensure({ ...approval, isUntold: true }),
     get,
+    /** Those of all tenants that were asked for, or have ended, and whose webhooks were not told. */
+    untold: (limit: number): Promise<ApprovalRecord[]> => approvals.find({ isUntold: true }).limit(limit).toArray(),
+    /** Notes that the webhooks know it in this state. */
+    async told({ tenantId, _id, status }: ApprovalRecord): Promise<void> {
+      await approvals.updateOne(ofTenant(tenantId, { _id, status }), { $unset: { isUntold: "" } });
+    },
     /** Approvals in a state. */
     list: (
       tenantId: string,
       { status, keyId, ...page }: PageQuery & { status: ApprovalState; keyId?: string | undefined },
     ): Promise<Page<ApprovalRecord>> =>
       findPage(approvals, { tenantId, page, filter: { status }, matches: ofKey(keyId, (record) => record.keyId) }),
-    /** Decides one that is pending, and not over unless it is to expire; null when it is not: then nothing has changed. */
+    /**
+     * Decides a pending approval whose time is not over, or lets it expire. Returns null, and changes nothing, if it is not in
+     * that state.
+     */
     decide(tenantId: string, approvalId: string, { status, ...by }: Decision, now: Date) {
       const inTime = status === "approved" || status === "rejected" ? { expiresAt: { $gt: now } } : {};
-      return end({ tenantId, _id: approvalId }, { status, ...by, decidedAt: now }, { now, filter: inTime });
+      return end(
+        { tenantId, _id: approvalId },
+        { status, ...by, decidedAt: now, isUntold: true },
+        { now, filter: inTime },
+      );
     },
   };
 }

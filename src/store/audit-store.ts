@@ -10,7 +10,7 @@ export type AuditCall = { id: string; name: string; arguments: string; idempoten
 /** What a model's answer used, as `Spent` of the runs. */
 export type AuditSpent = { tokens: number; outputTokens?: number; costUsd: number };
 
-/** What an entry says. Only texts, numbers and flags, so that it comes back from the store as it went in. */
+/** The contents of an entry. It has texts, numbers and flags only, so that the store returns it unchanged. */
 export type AuditContent =
   /** The model answered with tool calls, which are about to be made. */
   | {
@@ -23,7 +23,7 @@ export type AuditContent =
       logId: string;
       spent: AuditSpent;
     }
-  /** A tool call has ended; `runId` is that of the agent which it ran. */
+  /** A tool call has ended. `runId` is the run of the agent that it called. */
   | {
       kind: "observation";
       callId: string;
@@ -32,6 +32,25 @@ export type AuditContent =
       startedAt: string;
       spent: AuditSpent;
       runId?: string;
+    }
+  /** A person was asked whether a tool call may be made, with these arguments by their hash. */
+  | {
+      kind: "asked";
+      callId: string;
+      approvalId: string;
+      assigneeRole: string;
+      argumentsHash: string;
+      expiresAt: string;
+    }
+  /** What was decided on it; `by` and `at` of a person's decision. */
+  | {
+      kind: "decided";
+      callId: string;
+      approvalId: string;
+      decision: "approved" | "rejected" | "expired";
+      by?: string;
+      at?: string;
+      comment?: string;
     }
   /** The model answered without tool calls: the run is completed, or stopped where the answer was `cut`. */
   | {
@@ -42,9 +61,9 @@ export type AuditContent =
       spent: AuditSpent;
       cut?: "length" | "content_filter";
     }
-  /** What a reader of the run should know of how it was set up. */
+  /** A note on how the run was set up, for its readers. */
   | { kind: "notice"; text: string }
-  /** The run ended without that. */
+  /** The run ended without an answer. */
   | { kind: "end"; status: "stopped" | "failed" | "cancelled"; reason: string; output: string };
 
 /** An entry of a run's trail. It is inserted once and never changed. */
@@ -60,7 +79,7 @@ export type AuditEntry = {
   /** Hash of the entry before; of the first one the hash of the run itself. */
   previous: string;
   hash: string;
-  /** How many the store keeps for it; no part of what is hashed. */
+  /** Bytes that the store keeps for the entry. They are not part of the hash. */
   bytes?: number;
 };
 
@@ -71,11 +90,11 @@ export const auditCollection = defineCollection<AuditEntry>({
 
 export type AuditStore = ReturnType<typeof makeAuditStore>;
 
-/** The audit trail's store: it adds and reads. There is nothing in it that changes or removes. */
+/** The store of audit logs. It adds and reads entries; no function changes or removes one. */
 export function makeAuditStore(db: Db) {
   const entries = db.collection<AuditEntry>(auditCollection.name);
   return {
-    /** @throws Overtaken when the place is taken: another worker has continued the run. */
+    /** @throws Overtaken if the place is taken, because another worker has continued the run. */
     async append(entry: AuditEntry): Promise<void> {
       if (!(await insertIfAbsent(entries, withBytes(entry)))) throw new Overtaken("This run's audit log");
     },

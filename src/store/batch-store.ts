@@ -17,19 +17,19 @@ export type BatchItemState = (typeof batchItemStates)[number];
 export const batchStates = ["collecting", "closed", "submitted", "ended"] as const;
 export type BatchState = (typeof batchStates)[number];
 
-/** One request that waits for its batch, or is in one. Its id is that of its caller's job. */
+/** One request that waits for a batch or is in one. It has the id of its caller's job. */
 export type BatchItemRecord = TenantOwned & {
   keyId: string;
   surface: string;
   origin?: CallOrigin;
   requestId?: string;
-  /** Items of a group go together: one provider, one key, one model. */
+  /** Items of a group share a provider, a key and a model, and so can share a batch. */
   group: string;
   provider: string;
   providerKeyId: string;
   model: string;
   requestedModel: string;
-  /** Why this model, for the answer. */
+  /** Why this model was chosen; the answer shows it. */
   reason: string;
   /** As the gateway asks a provider for it; the store looks at nothing in it. */
   request: object;
@@ -43,7 +43,7 @@ export type BatchItemRecord = TenantOwned & {
   requestSize?: number;
   state: BatchItemState;
   batchId?: string;
-  /** Batches that let it expire. */
+  /** How many batches let it expire. */
   expiries: number;
   logId: string;
   /** Set when its response is to say what was done with it. */
@@ -54,10 +54,10 @@ export type BatchItemRecord = TenantOwned & {
   expireAt: Date;
 };
 
-/** What a batch has room for; its first item is in it however large. */
+/** The limits of a batch. Its first item is taken whatever its size. */
 type BatchRoom = { items: number; characters: number };
 
-/** A batch of items. It belongs to a provider's key; its tenant is the one whose key that is, or of its first item. */
+/** A batch of items. It belongs to a provider's key. Its tenant is the owner of the key, or else of the first item. */
 export type BatchRecord = TenantOwned & {
   group: string;
   provider: string;
@@ -65,13 +65,13 @@ export type BatchRecord = TenantOwned & {
   model: string;
   state: BatchState;
   jobId: string;
-  /** Items when it was closed. */
+  /** Number of items at the time it was closed. */
   size: number;
   /** When it is closed at the latest; from then on, when the sweep last looked at it, or is to look again, or when it ended. */
   closeAt: Date;
   /** Set before it is submitted: a worker that finds it later without a provider id looks for it at the provider. */
   submittedAt?: Date;
-  /** From then until its id at the provider is known: one of a group at a time. */
+  /** True from then until its id at the provider is known. A group has one such batch at a time. */
   isSubmitting?: true;
   providerBatchId?: string;
   polls: number;
@@ -92,7 +92,7 @@ export const batchItemCollection = defineCollection<BatchItemRecord>({
 export const batchCollection = defineCollection<BatchRecord>({
   name: "batches",
   indexes: [
-    // One at a time collects the items of a group.
+    // One batch at a time collects the items of a group.
     { name: "collecting", key: { group: 1 }, unique: true, partialFilterExpression: { state: "collecting" } },
     {
       name: "submitting",
@@ -106,7 +106,7 @@ export const batchCollection = defineCollection<BatchRecord>({
   ],
 });
 
-/** Batches of a busy group are begun and closed while one looks; attempts at most. */
+/** Maximum attempts to find the collecting batch of a group: in a busy group it may be closed during the look. */
 const MAX_ATTEMPTS = 20;
 
 export function makeBatchStore(db: Db) {
@@ -117,14 +117,14 @@ function makeItems(db: Db) {
   const items = db.collection<BatchItemRecord>(batchItemCollection.name);
   return {
     item: makeRecords(items).get,
-    /** Records an item. False: there is one of that id, which stays, unless it was cancelled. */
+    /** Records an item. Returns false if there is an item with this id that was not cancelled; it stays. */
     async insertItem(item: BatchItemRecord): Promise<boolean> {
       if (await insertIfAbsent(items, item)) return true;
       const { _id, ...fields } = item;
       const { modifiedCount } = await items.replaceOne({ _id, state: "cancelled" }, fields);
       return modifiedCount === 1;
     },
-    /** Moves an item on from one state; false when it is in another. */
+    /** Moves an item on from a state. Returns false if it is in another state. */
     moveItem: (
       jobId: string,
       from: readonly BatchItemState[],
@@ -147,7 +147,7 @@ function makeItems(db: Db) {
       await items.updateMany({ _id: { $in: ids }, state: "waiting" }, { $set: { state: "batched", batchId } });
       return items.countDocuments({ batchId, state: "batched" });
     },
-    /** Lets the items that are still in a batch wait for another one; how many there were. */
+    /** Returns the items left in a batch to the waiting ones. Resolves with their number. */
     async giveBack(batchId: string): Promise<number> {
       const given = await items.updateMany({ batchId, state: "batched" }, { $set: { state: "waiting", batchId: "" } });
       return given.modifiedCount;
@@ -156,12 +156,12 @@ function makeItems(db: Db) {
     /** Items of a batch in a state, in the order of their ids. */
     items: (batchId: string, state: BatchItemState, limit: number) =>
       findFirst(items, { batchId, state }, { by: "_id", limit }),
-    /** Forgets those of a tenant's items that have come to their end. */
+    /** Removes the tenant's items that have ended. */
     async removeEnded(tenantId: string, jobIds: readonly string[]): Promise<void> {
       const ended = { _id: { $in: [...jobIds] }, state: { $in: ["done" as const, "cancelled" as const] } };
       await items.deleteMany(ofTenant(tenantId, ended));
     },
-    /** Items without a batch since before this time, the oldest first. */
+    /** Items that have waited for a batch since before this time, oldest first. */
     waitingSince(before: Date, limit: number) {
       const filter = { state: { $in: ["accepted" as const, "waiting" as const] }, createdAt: { $lte: before } };
       return findFirst(items, filter, { by: "createdAt", limit });
@@ -173,7 +173,7 @@ function makeBatches(db: Db) {
   const batches = db.collection<BatchRecord>(batchCollection.name);
   const items = db.collection<BatchItemRecord>(batchItemCollection.name);
   return {
-    /** Begins a batch unless its group has one that collects; the one that collects. */
+    /** Starts a batch unless its group has one that collects. Resolves with the batch that collects. */
     async ensureCollecting(batch: BatchRecord): Promise<BatchRecord> {
       const collecting = { group: batch.group, state: "collecting" as const };
       for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
@@ -185,16 +185,16 @@ function makeBatches(db: Db) {
       return insertOrFind(batches, batch, collecting);
     },
     batch: (batchId: string): Promise<BatchRecord | null> => batches.findOne({ _id: batchId }),
-    /** Changes a batch that is in one of these states; null when it is not. */
+    /** Changes a batch if it is in one of these states, else returns null. */
     changeBatch: (batchId: string, from: readonly BatchState[], update: UpdateFilter<BatchRecord>) =>
       changeOne(batches, { _id: batchId, state: { $in: [...from] } }, update),
-    /** Marks a batch as being submitted; false while another one of its group is. */
+    /** Marks a batch as being submitted. Returns false while another batch of its group is being submitted. */
     async markSubmitting({ _id }: BatchRecord, size: number): Promise<boolean> {
       const filter = { _id, state: "closed" as const, submittedAt: { $exists: false } };
       const update = { $set: { submittedAt: new Date(), size, isSubmitting: true as const } };
       return (await unlessDuplicate(batches.updateOne(filter, update)))?.matchedCount === 1;
     },
-    /** Ends a batch that is not marked as being submitted, from when on it cannot be; false when it is marked, or has ended. */
+    /** Ends a batch, which then cannot be submitted. Returns false if it is being submitted or has ended. */
     endUnsubmitted(batchId: string): Promise<boolean> {
       const filter = { _id: batchId, state: "closed" as const, submittedAt: { $exists: false } };
       return updateIf(batches, filter, { $set: { state: "ended", closeAt: new Date() } });
@@ -218,7 +218,7 @@ function makeBatches(db: Db) {
         .limit(limit)
         .toArray();
     },
-    /** Which of these ids of the provider's are batches of ours already. */
+    /** Returns which of these provider ids belong to our batches already. */
     async known(group: string, providerBatchIds: readonly string[]): Promise<Set<string>> {
       const found = await batches
         .find({ group, providerBatchId: { $in: [...providerBatchIds] } }, { projection: { providerBatchId: 1 } })

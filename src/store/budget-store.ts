@@ -8,7 +8,7 @@ export type BudgetRecord = TenantOwned & {
   limitNanoUsd: number;
   /** The limit less what is spent and what is reserved. Below zero when calls cost more than was reserved for them. */
   leftNanoUsd: number;
-  /** What is reserved for calls under way; what a process that died had reserved stays in it. */
+  /** Amount reserved for calls under way. Reservations of a process that died stay in it. */
   reservedNanoUsd?: number;
   /** Until when a call holds the rest of the month: less than it may cost. There is one such call at a time. */
   restHeldUntil?: Date;
@@ -32,12 +32,12 @@ export function makeBudgetStore(db: Db) {
   return {
     find: (tenantId: string, month: string): Promise<BudgetRecord | null> =>
       budgets.findOne(ofTenant(tenantId, { _id: idOf(tenantId, month) })),
-    /** Begins a month; false when another process has. */
+    /** Starts a month. Returns false if another process has started it. */
     begin: (tenantId: string, month: string, budget: { limitNanoUsd: number; leftNanoUsd: number }) =>
       insertIfAbsent(budgets, { _id: idOf(tenantId, month), tenantId, month, ...budget }),
     /**
-     * Takes an amount if so much is left, in one step; false when it is not. With `restUntil` it is the rest: false too
-     * while another call holds it.
+     * Takes an amount in one step. Returns false if less is left. With `restUntil` it takes the rest of the month, and returns
+     * false also while another call holds that.
      */
     take(tenantId: string, month: string, { nanoUsd, restUntil }: { nanoUsd: number; restUntil?: Date }) {
       const filter = { _id: idOf(tenantId, month), leftNanoUsd: { $gte: nanoUsd } };
@@ -46,7 +46,7 @@ export function makeBudgetStore(db: Db) {
       const $or = [{ restHeldUntil: { $exists: false } }, { restHeldUntil: { $lt: new Date() } }];
       return updateIf(budgets, ofTenant(tenantId, { ...filter, $or }), { $inc, $set: { restHeldUntil: restUntil } });
     },
-    /** Puts what a call has cost in the place of what was taken for it. */
+    /** Replaces a call's reservation by its real cost. */
     async settle(
       tenantId: string,
       month: string,
@@ -57,7 +57,7 @@ export function makeBudgetStore(db: Db) {
         ...(isRest ? { $unset: { restHeldUntil: "" } } : {}),
       });
     },
-    /** Moves the month to another limit, once, whichever process comes first. */
+    /** Moves the month to another limit, once, even if several processes try. */
     async moveLimit({ _id, tenantId, limitNanoUsd: from }: BudgetRecord, to: number): Promise<void> {
       await budgets.updateOne(ofTenant(tenantId, { _id, limitNanoUsd: from }), {
         $set: { limitNanoUsd: to },

@@ -4,17 +4,24 @@ import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
-/** An address that is to be notified of a job's end. Its id is the job's. */
+/** An address that is to be notified of a job's end; then its id is the job's. Or of what happened to an approval. */
 export type CallbackRecord = TenantOwned & {
   url: string;
-  /** The tenant whose turns its message takes: the root of those that it made. Absent: its own, in records of earlier releases. */
+  about?: { approvalId: string; moment: "requested" | "decided" };
+  /**
+   * The tenant whose turns the message takes: the root of the tenant's organization tree. Absent in records of earlier
+   * releases: the tenant itself.
+   */
   owner?: string;
   /** Attempts to send the message; none at first. */
   attempts?: number;
   createdAt: Date;
-  /** When it is looked at next; while a message is under way, when that counts as lost. */
+  /** When the sweep looks at it next. While a message is under way: when that message counts as lost. */
   nextAt: Date;
 };
+
+/** Where a run reports what happens in it: the address, and whose turns the messages take. */
+export type RunCallback = { url: string; owner: string };
 
 export const callbackCollection = defineCollection<CallbackRecord>({
   name: "callbacks",
@@ -24,8 +31,6 @@ export const callbackCollection = defineCollection<CallbackRecord>({
   ],
 });
 
-export type CallbackStore = ReturnType<typeof makeCallbackStore>;
-
 export function makeCallbackStore(db: Db) {
   const callbacks = db.collection<CallbackRecord>(callbackCollection.name);
   const { ensure, remove } = makeRecords(callbacks);
@@ -34,14 +39,14 @@ export function makeCallbackStore(db: Db) {
     remove,
     /** How many an owner has; counts no further than `limit`. */
     count: (owner: string, limit: number) => callbacks.countDocuments({ owner }, { limit }),
-    /** Those to be looked at, of all tenants but these, the most overdue first. */
+    /** Callbacks that are due, of all tenants except these, most overdue first. */
     due: (now: Date, limit: number, exceptOwners: readonly string[]) =>
       findFirst(
         callbacks,
         { nextAt: { $lte: now }, owner: { $not: { $in: [...exceptOwners] } } },
         { by: "nextAt", limit },
       ),
-    /** Puts off exactly this state of one until `nextAt`; false when another process has it by now. */
+    /** Postpones a callback to `nextAt` if its state is still this one. Returns false if another process was faster. */
     putOff: ({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; attempts?: number }) =>
       updateIf(callbacks, ofTenant(tenantId, { _id, nextAt: from }), { $set: next }),
   };

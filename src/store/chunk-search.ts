@@ -17,13 +17,13 @@ import { isSearchAway, SearchUnavailable } from "./store-errors.ts";
 /** A hit of a search for words, with its vector and the index's score of its words (BM25), which has no upper limit. */
 export type TextHit = ChunkHit & { wordScore: number; embedding?: Float32Array };
 export type VectorSearch = {
-  /** The model that made the vectors: chunks of others are left out. */
+  /** Model that made the vectors. Chunks of other models are left out. */
   model: string;
   /** Whether the tenant may have chunks of other models with vectors of this length. */
   isLengthShared?: boolean;
-  /** What the chunks shall be near to. */
+  /** The vector to which near chunks are wanted. */
   vector: Float32Array;
-  /** What they are scored by, where it is another vector. */
+  /** The vector by which they are scored, if it is another one. */
   scoreBy?: Float32Array;
   limit: number;
   /** What else is read in the same moment, where the server's indexes do not lag behind. */
@@ -48,9 +48,9 @@ type Found = Omit<ChunkHit, "similarity"> & { wordScore: number; embedding?: Bin
 
 const MIN_CANDIDATES = 200;
 const MAX_CANDIDATES = 10_000;
-const RECENT_MS = 5 * 60_000; // how far an index may lag behind; Atlas' usually does by seconds
-const MAX_RECENT = 5_000; // chunks of one tenant that are looked through for that
-/** Chunks of one tenant that are looked through while an index cannot be queried. */
+const RECENT_MS = 5 * 60_000; // maximum lag of an index, in ms; an index of Atlas usually lags by seconds
+const MAX_RECENT = 5_000; // recent chunks of one tenant that are scanned because of that lag
+/** Maximum chunks of one tenant that are scanned while an index cannot be queried. */
 const MAX_SCANNED = 5_000;
 const TEXT_INDEX = "chunks_text";
 const shown = {
@@ -74,7 +74,58 @@ export function makeChunkSearch(
   { indexFor, isQueryable }: { indexFor: IndexFor; isQueryable(name: string): Promise<boolean> },
 ) {
   const isLate = capabilities.searchLag === "eventual";
-  /** Atlas' indexes are the ones that are late. */
+  const { byVectorIndex, byTextIndex, byTextOperator } = makeIndexSearches(chunks, isLate);
+  const { recent, readAll } = makeChunkReads(chunks);
+  /** The result of an index search; undefined while the index is being built or its server is unavailable. */
+  const ask = async <T>(index: string, search: () => Promise<T>): Promise<T | undefined> => {
+    if (!isLate) return search();
+    try {
+      return (await isQueryable(index)) ? await search() : undefined;
+    } catch (error) {
+      if (isSearchAway(error)) return undefined;
+      throw error;
+    }
+  };
+  return {
+    /** See `VectorHits`. @throws SearchUnavailable while the index cannot be queried, for a tenant of many chunks. */
+    async searchVectors(tenantId: string, search: VectorSearch): Promise<VectorHits> {
+      if (!capabilities.vectorSearch) {
+        const filter = { ...live(tenantId, search), model: search.model };
+        return { hits: await scanVectors(chunks.find(filter).project<Scored>({ ...shown, embedding: 1 }), search) };
+      }
+      const index = await indexFor(search.vector.length);
+      if (!isLate) return byVectorIndex(tenantId, index, search);
+      // The documents can be looked up only after both steps.
+      const indexed = ask(index, () => byVectorIndex(tenantId, index, { ...search, joined: undefined }));
+      const [found, late] = await Promise.all([indexed, recent(tenantId, search)]);
+      if (found === undefined) return { hits: await scanVectors(await readAll(tenantId, search), search) };
+      const { hits } = found;
+      const united = new Map([...hits, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
+      return { hits: [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit) };
+    },
+    /** The chunks that match the words best, best first. @throws as `searchVectors`. */
+    async searchText(tenantId: string, search: TextSearch): Promise<TextHit[]> {
+      if (!capabilities.textSearch) return (await byTextOperator(tenantId, search)).map(scoredFor(search.vectors));
+      const indexed = ask(TEXT_INDEX, () => byTextIndex(tenantId, search));
+      if (!isLate) return ((await indexed) ?? []).map(scoredFor(search.vectors));
+      const [hits, late] = await Promise.all([indexed, recent(tenantId, search)]);
+      if (hits === undefined) {
+        const { documentIds, collections, limit } = search;
+        const all = await readAll(tenantId, { ...(documentIds ? { documentIds } : {}), collections });
+        return scanText(all, search.text).slice(0, limit).map(scoredFor(search.vectors));
+      }
+      const known = new Set(hits.map(({ _id }) => _id));
+      const missed = scanText(
+        late.filter(({ _id }) => !known.has(_id)),
+        search.text,
+      );
+      return interleave(hits, missed).slice(0, search.limit).map(scoredFor(search.vectors));
+    },
+  };
+}
+
+/** Searches by indexes of the server. Those that are late are Atlas' own. */
+function makeIndexSearches(chunks: Collection<ChunkRecord>, isLate: boolean) {
   const vectorFilter = (tenantId: string, { collections, ...within }: Within) =>
     isLate
       ? { ...live(tenantId, within), ...atlasVectorFilter(collections) }
@@ -150,8 +201,12 @@ export function makeChunkSearch(
       .sort({ wordScore: { $meta: "textScore" } })
       .limit(limit)
       .toArray();
+  return { byVectorIndex, byTextIndex, byTextOperator };
+}
 
-  /** What became live a moment ago, of one model where one is named. */
+/** Reads chunks that are to be searched here. */
+function makeChunkReads(chunks: Collection<ChunkRecord>) {
+  /** Chunks that became live a moment ago, limited to one model if it is named. */
   const recent = async (tenantId: string, within: Within & { model?: string }) => {
     const since = new Date(Date.now() - RECENT_MS);
     const ofModel = within.model === undefined ? {} : { model: within.model };
@@ -163,16 +218,6 @@ export function makeChunkSearch(
       .toArray();
   };
 
-  /** What an index answers; undefined while it is built, or its server is away. */
-  const ask = async <T>(index: string, search: () => Promise<T>): Promise<T | undefined> => {
-    if (!isLate) return search();
-    try {
-      return (await isQueryable(index)) ? await search() : undefined;
-    } catch (error) {
-      if (isSearchAway(error)) return undefined;
-      throw error;
-    }
-  };
   /** All live chunks of a tenant, to be searched without an index. @throws SearchUnavailable for too many of them. */
   const readAll = async (tenantId: string, within: Within & { model?: string }) => {
     const ofModel = within.model === undefined ? {} : { model: within.model };
@@ -184,43 +229,7 @@ export function makeChunkSearch(
     if (found.length > MAX_SCANNED) throw new SearchUnavailable();
     return found;
   };
-
-  return {
-    /** See `VectorHits`. @throws SearchUnavailable while the index cannot be queried, for a tenant of many chunks. */
-    async searchVectors(tenantId: string, search: VectorSearch): Promise<VectorHits> {
-      if (!capabilities.vectorSearch) {
-        const filter = { ...live(tenantId, search), model: search.model };
-        return { hits: await scanVectors(chunks.find(filter).project<Scored>({ ...shown, embedding: 1 }), search) };
-      }
-      const index = await indexFor(search.vector.length);
-      if (!isLate) return byVectorIndex(tenantId, index, search);
-      // What is found in two steps must be looked up after both.
-      const indexed = ask(index, () => byVectorIndex(tenantId, index, { ...search, joined: undefined }));
-      const [found, late] = await Promise.all([indexed, recent(tenantId, search)]);
-      if (found === undefined) return { hits: await scanVectors(await readAll(tenantId, search), search) };
-      const { hits } = found;
-      const united = new Map([...hits, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
-      return { hits: [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit) };
-    },
-    /** The chunks that match the words best, best first. @throws as `searchVectors`. */
-    async searchText(tenantId: string, search: TextSearch): Promise<TextHit[]> {
-      if (!capabilities.textSearch) return (await byTextOperator(tenantId, search)).map(scoredFor(search.vectors));
-      const indexed = ask(TEXT_INDEX, () => byTextIndex(tenantId, search));
-      if (!isLate) return ((await indexed) ?? []).map(scoredFor(search.vectors));
-      const [hits, late] = await Promise.all([indexed, recent(tenantId, search)]);
-      if (hits === undefined) {
-        const { documentIds, collections, limit } = search;
-        const all = await readAll(tenantId, { ...(documentIds ? { documentIds } : {}), collections });
-        return scanText(all, search.text).slice(0, limit).map(scoredFor(search.vectors));
-      }
-      const known = new Set(hits.map(({ _id }) => _id));
-      const missed = scanText(
-        late.filter(({ _id }) => !known.has(_id)),
-        search.text,
-      );
-      return interleave(hits, missed).slice(0, search.limit).map(scoredFor(search.vectors));
-    },
-  };
+  return { recent, readAll };
 }
 
 function live(tenantId: string, { documentIds, collections }: Within): Filter<ChunkRecord> & object {

@@ -46,7 +46,7 @@ export type ListedChunk = Shown<ChunkRecord, typeof listed>;
 export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
-/** Runs one of many commands: at once, or when it is its turn. */
+/** Runs one of many commands, either at once or in its turn. */
 type RunInTurn = <T>(command: () => Promise<T>) => Promise<T>;
 const atOnce: RunInTurn = (command) => command();
 
@@ -56,7 +56,7 @@ const atOnce: RunInTurn = (command) => command();
  */
 const WRITTEN_AT_ONCE = { live: 32, hidden: 16 };
 const CHANGED_AT_ONCE = 20;
-/** Commands at once for one batch: the store works on one while the next is on its way. */
+/** Concurrent commands for one batch: the store works on one while the next is in transit. */
 const WRITES_IN_FLIGHT = 2;
 
 function* slicesOf(items: readonly NewChunk[]): Generator<readonly NewChunk[]> {
@@ -77,7 +77,7 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
         await inTurn(() => chunks.insertMany(documents, { ordered: false }));
       });
     },
-    /** Shows the chunks of a version, numbered below `count`, to searches; returns how many there were. */
+    /** Makes the chunks of a version with numbers below `count` visible to searches. Returns how many there were. */
     async makeLive(
       tenantId: string,
       { documentId, version }: VersionOf,
@@ -104,7 +104,7 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
       for await (const { hash, embedding } of cursor) found.set(hash, embedding.toFloat32Array());
       return found;
     },
-    /** Removes the chunks of one version, of all before one, or of the whole document. */
+    /** Removes the chunks of one version, of all versions before one, or of the whole document. */
     async remove(tenantId: string, { documentId, version, before }: RemovedChunks): Promise<void> {
       const versions = before === undefined ? {} : { version: { $lt: before } };
       const filter: Filter<ChunkRecord> = {

@@ -15,13 +15,13 @@ export const collectionField = (name: string): { collection?: string } =>
 export const collectionOf = ({ collection = DEFAULT_COLLECTION }: { collection?: string | undefined }): string =>
   collection;
 
-/** As filters name the collections: null also matches an absent field. */
+/** The collections as filters name them. Null also matches an absent field. */
 const storedNames = (names: readonly string[]) => names.map((name) => (name === DEFAULT_COLLECTION ? null : name));
 
 /** Filter of MongoDB, and of all that the embedded store searches. */
 export function inCollections(names: CollectionNames): { collection?: { $in: string[] } } {
   if (names === undefined) return {};
-  return { collection: { $in: storedNames(names) as string[] } }; // the driver's types cannot say what null matches
+  return { collection: { $in: storedNames(names) as string[] } }; // the driver's types cannot express what null matches
 }
 
 const PATH = "collection";

@@ -52,14 +52,14 @@ export function makeCollectionStore(db: Db) {
   return {
     count,
     remove,
-    /** False when the tenant has one of this name, perhaps one that is being deleted. */
+    /** Returns false if the tenant has a collection of this name, even one that is being deleted. */
     insert: (record: CollectionRecord) => insertIfAbsent(collections, record),
-    /** One of this name, also while it is deleted. */
+    /** The collection of this name, even while it is being deleted. */
     findAny: (tenantId: string, name: string) => collections.findOne(ofTenant(tenantId, { name })),
-    /** Where a list continues after the one of this name; after its name when it is gone. */
+    /** Where a list continues after the collection of this name, even if that is gone. */
     placeOf: async (tenantId: string, name: string): Promise<string> =>
       (await collections.findOne(ofTenant(tenantId, { name })))?._id ?? name,
-    /** Those of these names that are there. */
+    /** The collections with these names that exist. */
     async known(tenantId: string, names: readonly string[]): Promise<string[]> {
       const filter = ofTenant(tenantId, { name: { $in: [...names] }, ...kept });
       const found = await collections
@@ -77,7 +77,7 @@ export function makeCollectionStore(db: Db) {
       const filter = (names === undefined ? kept : { ...kept, name: { $in: [...names] } }) as Filter<CollectionRecord>;
       return findPage(collections, { tenantId, page, filter });
     },
-    /** Changes a collection, which counts as a use of it; null when there is none. */
+    /** Changes a collection, which counts as use. Returns null if it does not exist. */
     async change(tenantId: string, name: string, change: CollectionChange): Promise<CollectionRecord | null> {
       const fields = Object.entries(change);
       const set = Object.fromEntries(fields.filter(([, value]) => value !== null && value !== undefined));
@@ -96,7 +96,7 @@ export function makeCollectionStore(db: Db) {
       const set = { lastActiveAt: now, updatedAt: now, ...expiryOf(expiresAfterDays) };
       await collections.updateOne(named(tenantId, name), { $set: set });
     },
-    /** Puts one in deletion at the end of `deleting`. */
+    /** Moves a collection that is being deleted to the end of `deleting`. */
     async touch(tenantId: string, name: string): Promise<void> {
       await collections.updateOne(ofTenant(tenantId, { name }), { $set: { updatedAt: new Date() } });
     },
@@ -106,10 +106,10 @@ export function makeCollectionStore(db: Db) {
         $set: { isDeleting: true, updatedAt: new Date() },
         $unset: { expireAt: "" },
       }),
-    /** Of all tenants, those in deletion that nothing happened to since `before`. */
+    /** Collections of all tenants whose deletion has not moved since `before`. */
     deleting: ({ before, limit }: { before: Date; limit: number }) =>
       findFirst(collections, { isDeleting: true, updatedAt: { $lt: before } }, { by: "updatedAt", limit }),
-    /** Of all tenants, those that have expired. */
+    /** Collections of all tenants that have expired. */
     expired: ({ before, limit }: { before: Date; limit: number }) =>
       findFirst(collections, { expireAt: { $lte: before }, ...kept }, { by: "expireAt", limit }),
   };

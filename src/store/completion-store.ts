@@ -8,7 +8,7 @@ import { makeRecords } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
 import { DUPLICATE_KEY, runWrite } from "./writes.ts";
 
-/** What a call was made for: of each what there was. */
+/** What a call was made for. A field is absent if there was no such thing. */
 export type CallOrigin = {
   jobId?: string;
   /** The run of an agent, a workflow or a composite pattern. */
@@ -22,7 +22,7 @@ export type CallOrigin = {
  * are removed.
  */
 export type CompletionRecord = CallOrigin & {
-  /** The request that the call answers, or that submitted its job; absent for what nobody asked for. */
+  /** The request that the call answers or that submitted its job. Absent if no request caused it. */
   requestId?: string;
   /** The log id, as `log_…`. */
   _id: string;
@@ -54,9 +54,11 @@ export type CompletionRecord = CallOrigin & {
   firstTokenMs?: number;
   durationMs: number;
   createdAt: Date;
+  /** What the tenant's guards found in its texts: how many values of a kind, by place. */
+  guard?: { kind: string; place: string; action: string; count: number }[];
   /** Kept only if the tenant, or else the operator, wants the texts of chats kept. */
   content?: { messages: unknown[]; text: string };
-  /** By which it counts among the call logs of its tenant. Absent in records of earlier releases, which do not count. */
+  /** Bytes by which it counts among its tenant's call logs. Absent in records of earlier releases, which do not count. */
   bytes?: number;
 };
 
@@ -109,6 +111,7 @@ const shown = [
   "firstTokenMs",
   "durationMs",
   "createdAt",
+  "guard",
 ] as const;
 
 /** What a list shows of a call: not its texts. */
@@ -144,7 +147,7 @@ export function makeCompletionStore(db: Db, use: Pick<UseStore, "addLater">) {
           : {}),
       });
     },
-    /** Writes records; those that are there already (a repeated write) are left as they are, and do not count again. */
+    /** Writes records. Records that exist already, after a repeated write, stay unchanged and are not counted again. */
     async insertMany(given: readonly CompletionRecord[]): Promise<void> {
       if (given.length === 0) return;
       const documents = given.map(withBytes);
@@ -168,7 +171,7 @@ export function makeCompletionStore(db: Db, use: Pick<UseStore, "addLater">) {
       return written.duplicates;
     }
     try {
-      // With texts they can be more than one command holds.
+      // With texts, the records can exceed the size of one command.
       await collection.insertMany(documents, { ordered: false });
       return 0;
     } catch (error) {

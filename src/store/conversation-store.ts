@@ -17,7 +17,7 @@ export type ConversationRecord = TenantOwned & {
   keyId?: string;
   metadata: Record<string, string>;
   items: ConversationItem[];
-  /** Of the texts of its items. */
+  /** Bytes of the texts of its items. */
   bytes: number;
   /** 1 at first, one more at each change. */
   version: number;
@@ -34,7 +34,7 @@ export const conversationCollection = defineCollection<ConversationRecord>({
 /** What the store needs for a record beside its texts, in bytes, and for each item. */
 const BYTES_BESIDE_TEXTS = 512;
 const BYTES_BESIDE_ITEM = 64;
-/** Changes of one conversation that meet; each try but the last waits, in ms. */
+/** Attempts to change a conversation that others change at the same time, and the longest wait before a further one, in ms. */
 const MAX_TRIES = 8;
 const RETRY_MS = 40;
 
@@ -93,7 +93,7 @@ export function makeConversationStore(db: Db, use: Pick<UseStore, "add">) {
       }
       throw new AppError("unavailable", "The conversation is changed by too many calls at once.", { retryable: true });
     },
-    /** False when it was not there. */
+    /** Returns false if it did not exist. */
     async remove(tenantId: string, id: string): Promise<boolean> {
       const record = await get(tenantId, id);
       const isRemoved = record !== null && (await remove(tenantId, id));

@@ -14,7 +14,7 @@ export type CountedRecord = {
 
 /** A batch of one writer, whose next one has the next number once this one is added. */
 export type UsageBatch = { writer: string; number: number };
-/** What is added to the document of this key, which is made of `fields` when it is not there. */
+/** An addition to the document of this key. The document is created from `fields` if it does not exist. */
 export type Addition = { key: readonly string[]; tenantId: string; fields: Document; counts: Record<string, number> };
 
 /** Statements of one command. */
@@ -32,7 +32,7 @@ export function makeCountedOnce(db: Db, name: string) {
     const statement = toStatement(addition, memory);
     const { duplicates } = await runWrite(db, { update: name, updates: [statement] });
     if (duplicates === 0) return;
-    // The document is there and did not match: this was added before, or another process made the document just now.
+    // The document exists and did not match: the addition was made before, or another process has just created the document.
     const { _id, tenantId } = statement.q;
     const isAdded = (await collection.findOne({ _id, tenantId, ...memory.isOld })) !== null;
     if (isAdded) return;
@@ -42,7 +42,7 @@ export function makeCountedOnce(db: Db, name: string) {
   const addAll = async (additions: readonly Addition[], memory: Memory) => {
     const updates = additions.map((addition) => toStatement(addition, memory));
     const { duplicates } = await runWrite(db, { update: name, updates, ordered: false });
-    // Which of them it was the reply does not need to say: those that were added are not added again.
+    // The reply need not say which of them failed, since additions are never made twice.
     if (duplicates > 0) await Promise.all(additions.map((addition) => addOnce(addition, memory)));
   };
   return {

@@ -53,21 +53,21 @@ export function makeCustomProviderStore(db: Db) {
   return {
     count,
     find: (tenantId: string, name: string) => get(tenantId, customProviderId(tenantId, name)),
-    /** The first `limit` of a tenant, by their names. */
+    /** The first `limit` providers of a tenant, by name. */
     list: (tenantId: string, limit: number) => findFirst(providers, ofTenant(tenantId), { by: "name", limit }),
-    /** Replaces the one of this name; null when there is none. */
+    /** Replaces the provider of this name. Returns null if there is none. */
     replace(tenantId: string, name: string, { at, sealed, ...given }: CustomProviderSettings & SealedKey) {
       const $set = { ...given, sealed: new Binary(sealed), updatedAt: at };
       return changeOne(providers, ofTenant(tenantId, { _id: customProviderId(tenantId, name) }), { $set });
     },
-    /** @throws the driver's error 11000 when one of this name is there. */
+    /** @throws the driver's error 11000 if a provider of this name exists. */
     async insert(tenantId: string, name: string, { at, sealed, ...given }: CustomProviderSettings & SealedKey) {
       const id = { _id: customProviderId(tenantId, name), tenantId, name };
       const made = { ...id, ...given, sealed: new Binary(sealed), createdAt: at, updatedAt: at };
       await providers.insertOne(made);
       return made;
     },
-    /** False when there was none. */
+    /** Returns false if there was none. */
     remove: (tenantId: string, name: string) => remove(tenantId, customProviderId(tenantId, name)),
   };
 }

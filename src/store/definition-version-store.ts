@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { insertIfAbsent } from "./writes.ts";
 
-/** A version that a definition has, or had: what is stored of it, as JSON, since its keys may mean something to the store. */
+/** A current or former version of a definition. It is stored as JSON, since the store may give a meaning to its keys. */
 export type DefinitionVersion = TenantOwned & {
   /** The agent's, or the workflow's. */
   definitionId: string;
@@ -18,7 +18,7 @@ export type ShownVersion = Omit<DefinitionVersion, "text">;
 /** Versions that are kept of a definition, and their bytes together: the newest ones. */
 export const MAX_VERSIONS = 20;
 const MAX_BYTES = 2 << 20;
-/** Versions that may be there for a moment while several are written. */
+/** Maximum versions that exist for a moment while several are written. */
 const MARGIN = 20;
 
 export const definitionVersionCollection = defineCollection<DefinitionVersion>({
@@ -39,7 +39,7 @@ export function makeDefinitionVersionStore(db: Db) {
       .limit(MAX_VERSIONS + MARGIN)
       .toArray();
   return {
-    /** Keeps a version, unless it is kept already, and removes those that are too old then. */
+    /** Stores a version unless it is stored already, and removes versions that are then too old. */
     async add(given: Omit<DefinitionVersion, "_id" | "bytes">): Promise<void> {
       const { tenantId, definitionId, version, text } = given;
       const record = { _id: idOf(definitionId, version), ...given, bytes: Buffer.byteLength(text) };
@@ -52,14 +52,14 @@ export function makeDefinitionVersionStore(db: Db) {
       (await newest(tenantId, definitionId)).slice(0, MAX_VERSIONS),
     find: (tenantId: string, definitionId: string, version: number): Promise<DefinitionVersion | null> =>
       versions.findOne(ofTenant(tenantId, { _id: idOf(definitionId, version) })),
-    /** All of a definition that is deleted. */
+    /** Removes all versions of a deleted definition. */
     async removeAll(tenantId: string, definitionId: string): Promise<void> {
       await versions.deleteMany(ofTenant(tenantId, { definitionId }));
     },
   };
 }
 
-/** Those beyond the number and the bytes that are kept; the newest one always is. */
+/** Versions beyond the limits of number and bytes. The newest version is always kept. */
 function tooOld(versions: readonly ShownVersion[]): ShownVersion[] {
   let bytes = 0;
   const end = versions.findIndex((version, at) => {

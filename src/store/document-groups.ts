@@ -15,7 +15,7 @@ type FilesQuery = PageQuery & {
   name: string;
   fileBatchId?: string | undefined;
   states?: readonly DocumentState[] | undefined;
-  /** Of the failed: those whose job was cancelled, or the others. */
+  /** Splits the failed documents: cancelled jobs, or all others. */
   isCancelled?: boolean | undefined;
 };
 
@@ -49,7 +49,7 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
       } as Filter<DocumentRecord>;
       return findPage<DocumentRecord, DocumentRecord>(documents, { tenantId, page, filter });
     },
-    /** Hides some of the documents of a collection for good; the sweep drops them. False when there were no more. */
+    /** Hides some documents of a collection for good; the sweep removes them. Returns false if none was left. */
     async beginDeleteSome(tenantId: string, name: string, limit: number): Promise<boolean> {
       const there = {
         ...ofTenant(tenantId, { status: { $in: documentStatesBefore("deleting") } }),
@@ -58,14 +58,14 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
       const ids = await documents.find(there).project<{ _id: string }>({ _id: 1 }).limit(limit).toArray();
       if (ids.length === 0) return false;
       const these = ofTenant(tenantId, { _id: { $in: ids.map(({ _id }) => _id) } });
-      const set = { status: "deleting" as const, updatedAt: new Date(0) }; // the next sweep takes them
+      const set = { status: "deleting" as const, updatedAt: new Date(0) }; // the next sweep removes them
       await documents.updateMany(these, { $set: set, $unset: { urlHash: "", externalHash: "" } });
       return true;
     },
     /** What searches show of documents, by their ids. */
     async describe(tenantId: string, documentIds: readonly string[]): Promise<Map<string, DescribedDocument>> {
       const these = documents.find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: alive }));
-      const fields = { title: 1, fileId: 1, "source.name": 1, metadata: 1 } as const;
+      const fields = { title: 1, fileId: 1, "source.name": 1, "source.url": 1, metadata: 1 } as const;
       const found = await these.project<DescribedDocument>(fields).toArray();
       return new Map(found.map((document) => [document._id, document]));
     },
@@ -76,14 +76,40 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
         .project<{ _id: string }>({ _id: 1 })
         .limit(limit)
         .toArray(),
-    /** Whether a collection has documents, also such as are being deleted. */
+    /** Whether a collection has documents, including those that are being deleted. */
     hasAny: async (tenantId: string, name: string) =>
       (await documents.findOne({ ...ofTenant(tenantId), ...inCollections([name]) }, { projection: { _id: 1 } })) !==
       null,
+    ...makeDueDocuments(documents),
+  };
+}
+
+/** Documents whose time has come: to be read again, or to go. */
+function makeDueDocuments(documents: Collection<DocumentRecord>) {
+  return {
     /** Documents of all tenants whose URL is to be read again, the longest due first. */
     dueForRefresh: ({ before, limit }: { before: Date; limit: number }): Promise<DocumentRecord[]> =>
       findFirst(documents, { refreshAt: { $lte: before }, status: alive }, { by: "refreshAt", limit }),
-    /** Sets when a document is refreshed next, or that it is not; false when another process has, or its job is another one. */
+    /** Marks documents of a collection that have a URL, to be refreshed now. Returns how many, and where to go on, if there may be more. */
+    async markForRefresh(tenantId: string, { name, after, limit }: { name: string; after: string; limit: number }) {
+      const ofUrl = { ...inCollections([name]), status: alive, "source.kind": "url" as const, _id: { $gt: after } };
+      const found = await documents
+        .find(ofTenant(tenantId, ofUrl))
+        .project<{ _id: string }>({ _id: 1 })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray();
+      const ids = found.map(({ _id }) => _id);
+      const { modifiedCount } = await documents.updateMany(ofTenant(tenantId, { _id: { $in: ids } }), {
+        $set: { refreshAt: new Date() },
+        $unset: { refreshFailures: "" },
+      });
+      return { marked: modifiedCount, next: found.length < limit ? undefined : ids.at(-1) };
+    },
+    /**
+     * Sets when a document is refreshed next, or that it is not. Returns false if another process did so, or if the document
+     * has another job.
+     */
     setRefresh(
       { _id, tenantId, refreshAt, jobId }: DocumentRecord,
       { at, failures }: { at: Date | undefined; failures?: number },

@@ -2,7 +2,7 @@ import type { Filter } from "mongodb";
 import { type DocumentRecord, documentCollection } from "./document-record.ts";
 import { projectionOf } from "./page.ts";
 
-/** What a query needs of the documents that it found. */
+/** The fields of a document that a query needs for its hits. */
 export type DocumentHeader = Pick<DocumentRecord, "_id" | (typeof headerFields)[number]> &
   Partial<Pick<DocumentRecord, MoreOfHeader>>;
 export type MoreOfHeader = "metadata" | "vectorSpace";
@@ -14,7 +14,7 @@ export type JoinedHeader = DocumentHeader & Pick<DocumentRecord, "status">;
 /** What is read of the documents of chunks. */
 export type ReadHeaders = {
   more: readonly MoreOfHeader[];
-  /** Only the first chunks are kept whose documents match a filter, so many. */
+  /** Keeps only the first chunks whose documents match a filter, up to this number. */
   wanted?: { filter: Filter<DocumentRecord>; limit: number } | undefined;
 };
 

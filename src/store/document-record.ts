@@ -24,7 +24,7 @@ export type DocumentRecord = TenantOwned & {
   title: string;
   /** Absent in the collection `default`. */
   collection?: string;
-  /** Whether the caller named it; else each reading of the source does. */
+  /** Whether the caller chose the title. Otherwise each parse of the source sets it. */
   isTitleGiven: boolean;
   source: DocumentSource;
   /** SHA-256 of the URL, with the collection, unique in a tenant: the same URL of a collection is the same document. */
@@ -33,18 +33,18 @@ export type DocumentRecord = TenantOwned & {
   externalId?: string;
   /** SHA-256 of that id, or of its file's, with the collection, unique in a tenant. */
   externalHash?: string;
-  /** Under which id its source is kept; default: its own. */
+  /** Id under which its source is stored; default: the document's id. */
   sourceId?: string;
-  /** Sources that it had before; they go when another version is published. */
+  /** Its former sources. They are removed when another version is published. */
   formerSources?: string[];
   fileId?: string;
   /** The batch of files that it was added with. */
   fileBatchId?: string;
-  /** No query sees it from then on, and the sweep removes it. */
+  /** When it expires: queries no longer see it, and the sweep removes it. */
   expiresAt?: Date;
-  /** By what the server of its URL knows the version that queries see. */
+  /** `ETag` and `Last-Modified` of the version that queries see. */
   validators?: SourceValidators;
-  /** The job that made the version that queries see; an earlier release noted none. */
+  /** Job that made the version that queries see. Absent in records of earlier releases. */
   publishedBy?: string;
   /** The job that reads its URL again if that has changed. */
   refreshJobId?: string;
@@ -70,9 +70,9 @@ export type DocumentRecord = TenantOwned & {
   keyId: string;
   /** SHA-256 of the source's bytes, of the version that queries see. */
   contentHash?: string;
-  /** What of its source the version that queries see does not hold; an earlier release noted none. */
+  /** Warnings about contents of the source that the visible version lacks. Absent in records of earlier releases. */
   warnings?: DocumentWarning[];
-  /** Whether a source of which something would be lost is refused. */
+  /** Whether a source is refused if some of its contents would be lost. */
   requireComplete?: boolean;
   /** A document that had the same content when this one was indexed. */
   duplicateOf?: string;
@@ -116,11 +116,11 @@ export const documentCollection = defineCollection<DocumentRecord>({
   ],
 });
 
-/** Whether a document has expired, though the sweep has not come to it yet: no caller sees it. */
+/** Whether a document has expired. No caller sees it, even before the sweep has removed it. */
 export const isGone = ({ expiresAt }: Pick<DocumentRecord, "expiresAt">): boolean =>
   expiresAt !== undefined && expiresAt.getTime() <= Date.now();
 
-/** Under which ids a document keeps sources of its own: not the file that it is. */
+/** Ids of the sources that belong to the document itself. A file of `/v1/files` is not among them. */
 export function ownSources({ _id, source, sourceId = _id, formerSources = [] }: DocumentRecord): string[] {
   return source.kind === "url" || source.fileId !== undefined ? formerSources : [...formerSources, sourceId];
 }

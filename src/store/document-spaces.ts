@@ -4,7 +4,7 @@ import { documentCollection } from "./document-record.ts";
 import type { DocumentState } from "./document-state.ts";
 import { changeOne, updateIf } from "./writes.ts";
 
-/** What is looked at of a document when it moves to another space. */
+/** The fields of a document that a move to another space reads. */
 type InSpace = TenantOwned & {
   vectorSpace?: string;
   status: DocumentState;
@@ -29,7 +29,7 @@ export const spacesStage = (tenantId: string, limit: number) => ({
   $unionWith: { coll: documentCollection.name, pipeline: spacesPipeline(tenantId, limit) },
 });
 
-/** What is asked of documents by the space of their vectors. */
+/** Queries about documents by the space of their vectors. */
 export function makeSpaceQueries<T extends InSpace>(collection: Collection<T>) {
   const documents = collection as unknown as Collection<InSpace>; // the driver's types cannot follow a generic record
   const asRead = (tenantId: string, { _id, version, jobId }: InSpace) =>
@@ -50,12 +50,12 @@ export function makeSpaceQueries<T extends InSpace>(collection: Collection<T>) {
       return (await found.toArray()).map(({ _id }) => _id);
     },
     /**
-     * Begins a version of an indexed document with other vectors: its number, `lastVersion`, is this attempt's own. Null when the
-     * document is not as it was read.
+     * Starts a version of an indexed document with other vectors. Its number, `lastVersion`, belongs to this attempt alone.
+     * Returns null if the document has changed since it was read.
      */
     beginMove: (tenantId: string, read: InSpace) =>
       changeOne(documents, asRead(tenantId, read), { $inc: { lastVersion: 1 } }),
-    /** Moves the document to that version, under the same condition; false, and nothing changes, when it does not hold. */
+    /** Moves the document to that version under the same condition. Otherwise returns false and changes nothing. */
     finishMove: (tenantId: string, begun: InSpace, vectorSpace: string) =>
       updateIf(documents, asRead(tenantId, begun), { $set: { version: begun.lastVersion, vectorSpace } }),
   };

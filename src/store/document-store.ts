@@ -1,17 +1,16 @@
-import type { Db, Filter } from "mongodb";
-import type { ErrorView } from "../lib/errors.ts";
+import type { Collection, Db } from "mongodb";
 import { ofTenant } from "./collection.ts";
 import { type CollectionNames, inCollections } from "./collection-filter.ts";
-import { type Description, type Publication, type Reassignment, refreshFields } from "./document-changes.ts";
+import { makeDocumentChanges } from "./document-changes.ts";
 import { makeDocumentGroups } from "./document-groups.ts";
 import { type DocumentHeader, headerFields, type MoreOfHeader } from "./document-header.ts";
-import { type DocumentMetadata, type DocumentRecord, documentCollection, ownSources } from "./document-record.ts";
+import { type DocumentMetadata, type DocumentRecord, documentCollection } from "./document-record.ts";
 import { makeDocumentSample } from "./document-sample.ts";
 import { makeSpaceQueries } from "./document-spaces.ts";
-import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
+import { type DocumentState, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
-import { changeOne, insertIfAbsent } from "./writes.ts";
+import { insertIfAbsent } from "./writes.ts";
 
 const shown = [
   "title",
@@ -34,15 +33,13 @@ const shown = [
   "error",
 ] as const;
 
-/** What callers see of a document. */
+/** A document as callers see it. */
 export type ShownDocument = Shown<DocumentRecord, typeof shown>;
 
-const toUnset = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, ""]));
-
-/** Documents of one content that are looked at, to find an earlier one of the same collection. */
+/** Maximum documents with the same content that are compared to find an earlier one in the collection. */
 const MAX_ALIKE = 100;
 
-/** Documents that are read at a time where each is looked at, so that other calls come between. */
+/** Documents read at a time if each of them must be examined, so that other calls come in between. */
 const SCAN_BATCH = 500;
 
 type TagSearch = {
@@ -61,28 +58,8 @@ type DocumentQuery = PageQuery & {
 
 export function makeDocumentStore(db: Db) {
   const documents = db.collection<DocumentRecord>(documentCollection.name);
-  const change = (
-    { tenantId, documentId, ...filter }: Filter<DocumentRecord> & { tenantId: string; documentId: string },
-    set: Partial<DocumentRecord>,
-    more: object = {},
-  ) => {
-    const there = { ...filter, ...ofTenant(tenantId, { _id: documentId }) };
-    return changeOne(documents, there, { $set: { ...set, updatedAt: new Date() }, ...more });
-  };
-  /** Fields of those of the documents that are not being deleted. */
-  const fieldsOf = <F extends keyof DocumentRecord>(
-    tenantId: string,
-    documentIds: readonly string[],
-    fields: readonly F[],
-  ) =>
-    documents
-      .find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: { $ne: "deleting" as const } }))
-      .project<Pick<DocumentRecord, "_id" | F>>(projectionOf(fields))
-      .batchSize(documentIds.length + 1)
-      .toArray();
-
   return {
-    /** False when the tenant has a document of the same URL. */
+    /** Returns false if the tenant has a document with the same URL. */
     insert: (document: DocumentRecord) => insertIfAbsent(documents, document),
     get: (tenantId: string, documentId: string): Promise<DocumentRecord | null> =>
       documents.findOne(ofTenant(tenantId, { _id: documentId, status: { $ne: "deleting" as const } })),
@@ -101,17 +78,7 @@ export function makeDocumentStore(db: Db) {
       );
       return others.map((one) => one._id).sort()[0] ?? null;
     },
-    headers: (
-      tenantId: string,
-      documentIds: readonly string[],
-      more: readonly MoreOfHeader[] = [],
-    ): Promise<DocumentHeader[]> => fieldsOf(tenantId, documentIds, [...headerFields, ...more]),
-    /** What filters say of documents. */
-    describedBy: (
-      tenantId: string,
-      documentIds: readonly string[],
-    ): Promise<Pick<DocumentRecord, "_id" | "collection" | "metadata">[]> =>
-      fieldsOf(tenantId, documentIds, ["collection", "metadata"]),
+    ...makeFieldReads(documents),
     /** Documents in a state; with a `title` those whose title holds this text, in any case. */
     list(tenantId: string, { status, title, collections, ...page }: DocumentQuery): Promise<Page<ShownDocument>> {
       const wanted = title?.toLowerCase();
@@ -128,6 +95,46 @@ export function makeDocumentStore(db: Db) {
     countAll: makeRecords(documents).count,
     ...makeSpaceQueries(documents),
     ...makeDocumentSample(documents),
+    ...makeDocumentChanges(documents),
+    ...makeTagSearch(documents),
+    /** Documents of all tenants that are being processed or deleted and have not changed since `before`, oldest first. */
+    unfinished({ before, limit }: { before: Date; limit: number }) {
+      const filter = { status: { $in: [...pendingStates, "deleting" as const] }, updatedAt: { $lt: before } };
+      return findFirst(documents, filter, { by: "updatedAt", limit });
+    },
+  };
+}
+
+/** Reads some fields of documents that a search has found. */
+function makeFieldReads(documents: Collection<DocumentRecord>) {
+  /** Fields of those of the documents that are not being deleted. */
+  const fieldsOf = <F extends keyof DocumentRecord>(
+    tenantId: string,
+    documentIds: readonly string[],
+    fields: readonly F[],
+  ) =>
+    documents
+      .find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: { $ne: "deleting" as const } }))
+      .project<Pick<DocumentRecord, "_id" | F>>(projectionOf(fields))
+      .batchSize(documentIds.length + 1)
+      .toArray();
+  return {
+    headers: (
+      tenantId: string,
+      documentIds: readonly string[],
+      more: readonly MoreOfHeader[] = [],
+    ): Promise<DocumentHeader[]> => fieldsOf(tenantId, documentIds, [...headerFields, ...more]),
+    /** Collection and metadata of these documents, by which filters match them. */
+    describedBy: (
+      tenantId: string,
+      documentIds: readonly string[],
+    ): Promise<Pick<DocumentRecord, "_id" | "collection" | "metadata">[]> =>
+      fieldsOf(tenantId, documentIds, ["collection", "metadata"]),
+  };
+}
+
+function makeTagSearch(documents: Collection<DocumentRecord>) {
+  return {
     /**
      * Ids of documents of these collections that have a tag of each group, at most `limit`. `isCut`: the scan ended before it
      * had looked at all of them.
@@ -152,107 +159,6 @@ export function makeDocumentStore(db: Db) {
         if (ids.length === limit) break;
       }
       return { ids, isCut: false };
-    },
-    /**
-     * Gives the document to another job, as a re-ingest does, perhaps with another source. What queries see of it stays. Null
-     * when it is gone, or with a source when it has another job by now.
-     */
-    async reassign(known: DocumentRecord, { sourceId, ...given }: Reassignment) {
-      const { tenantId, _id: documentId, jobId } = known;
-      const filter = { tenantId, documentId, ...(given.source ? { jobId } : {}) };
-      const waiting = { status: { $in: documentStatesBefore("queued").concat("queued") } };
-      const formerSources = given.source ? ownSources(known) : [];
-      const set = {
-        ...given,
-        ...(sourceId === undefined ? {} : { sourceId }),
-        ...(formerSources.length > 0 ? { formerSources } : {}),
-      };
-      const refresh = given.refreshEveryHours === undefined ? refreshFields : (["refreshFailures"] as const);
-      const other = {
-        ...{ urlHash: "", validators: "", ...toUnset(refresh) },
-        ...(sourceId === undefined ? { sourceId: "" } : {}),
-      };
-      const cleared = { $unset: { error: "", ...(given.source ? other : {}) } };
-      return (
-        (await change({ ...filter, status: "indexed" }, set, cleared)) ??
-        (await change({ ...filter, ...waiting }, { ...set, status: "queued" }, cleared))
-      );
-    },
-    /** Changes what is said of it, not its text; null when it is gone. */
-    describeOne: (tenantId: string, documentId: string, { set, unset }: Description) =>
-      change(
-        { tenantId, documentId, status: { $ne: "deleting" } },
-        set,
-        unset.length === 0 ? {} : { $unset: toUnset(unset) },
-      ),
-    /** Begins a version: the next number is this attempt's own. Null when the document is gone. */
-    async beginVersion(tenantId: string, documentId: string) {
-      const filter = { tenantId, documentId };
-      const pending = { status: { $in: documentStatesBefore("processing") } };
-      const next = { $inc: { lastVersion: 1 } };
-      return (
-        (await change({ ...filter, ...pending }, { status: "processing" }, next)) ??
-        (await change({ ...filter, status: "indexed" }, {}, next))
-      );
-    },
-    /**
-     * Moves the document to a version, unless it is gone or at a later one: then null, and nothing changes. A title that the
-     * caller has given it stays.
-     */
-    async publish(tenantId: string, documentId: string, { type, title, duplicateOf, ...publication }: Publication) {
-      const earlier = { status: { $in: documentStatesBefore("indexed") }, version: { $lt: publication.version } };
-      const set = {
-        ...publication,
-        status: "indexed",
-        "source.type": type,
-        ...(duplicateOf === null ? {} : { duplicateOf }),
-      } as const;
-      const gone = { $unset: { error: "", ...(duplicateOf === null ? { duplicateOf: "" } : {}) } };
-      const to = { tenantId, documentId, ...earlier };
-      const isTitleGiven = { $ne: true };
-      const titled = title !== undefined && (await change({ ...to, isTitleGiven }, { ...set, title }, gone));
-      return titled || change(to, set, gone);
-    },
-    /** Notes that its former sources are gone, unless it has got others by now. */
-    async forgetSources({ tenantId, _id: documentId, formerSources = [] }: DocumentRecord) {
-      await change({ tenantId, documentId, formerSources }, {}, { $unset: { formerSources: "" } });
-    },
-    /** Notes why a job failed; `attempted`: the version of that attempt. A document that queries see stays `indexed`; one of another job or attempt is left alone. */
-    async fail(
-      tenantId: string,
-      documentId: string,
-      { jobId, error, attempted }: { jobId: string; error: ErrorView; attempted?: number },
-    ) {
-      const version = attempted === undefined ? {} : { version: { $lte: attempted } };
-      const filter = { tenantId, documentId, jobId, ...version };
-      const failed = await change({ ...filter, status: { $in: [...pendingStates] } }, { status: "failed", error });
-      if (!failed) await change({ ...filter, status: "indexed" }, { error });
-    },
-    /** Fails a document that no query sees, if nothing happened to it since it was read; returns whether it did. */
-    async abandon({ tenantId, _id: documentId, jobId, lastVersion, updatedAt }: DocumentRecord, error: ErrorView) {
-      const unchanged = { tenantId, documentId, jobId, lastVersion, updatedAt, version: 0 };
-      const failed = await change({ ...unchanged, status: { $in: [...pendingStates] } }, { status: "failed", error });
-      return failed !== null;
-    },
-    /** Hides the document for good. Null when it is gone. */
-    beginDelete: (tenantId: string, documentId: string) =>
-      change(
-        { tenantId, documentId, status: { $in: documentStatesBefore("deleting") } },
-        { status: "deleting" },
-        { $unset: { urlHash: "", externalHash: "" } },
-      ),
-    /** Drops what `beginDelete` left. */
-    async drop(tenantId: string, documentId: string) {
-      await documents.deleteOne(ofTenant(tenantId, { _id: documentId, status: "deleting" as const }));
-    },
-    /** Over all tenants: documents in work or in deletion that nothing has happened to since `before`, oldest first. */
-    unfinished({ before, limit }: { before: Date; limit: number }) {
-      const filter = { status: { $in: [...pendingStates, "deleting" as const] }, updatedAt: { $lt: before } };
-      return findFirst(documents, filter, { by: "updatedAt", limit });
-    },
-    /** Marks an unfinished document as looked at, so that the next look takes others first. */
-    async touch(tenantId: string, documentId: string): Promise<void> {
-      await change({ tenantId, documentId }, {});
     },
   };
 }

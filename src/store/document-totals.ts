@@ -4,12 +4,12 @@ import { type CollectionNames, collectionOf, inCollections } from "./collection-
 import type { DocumentRecord } from "./document-record.ts";
 import type { DocumentState } from "./document-state.ts";
 
-/** What there is of a collection. Documents whose job was cancelled are not among the failed ones. */
+/** Number of documents of a collection by state. Documents whose job was cancelled do not count as failed. */
 type Totals = { counts: Record<DocumentState, number>; cancelled: number; chunks: number; bytes: number };
-/** Those of each collection, by its name. */
+/** The totals of each collection, by name. */
 export type DocumentTotals = Record<string, Totals>;
 
-/** No documents. */
+/** The totals of an empty collection. */
 export const emptyTotals = (): Totals => {
   const counts = { queued: 0, processing: 0, indexed: 0, failed: 0, deleting: 0 };
   return { counts, cancelled: 0, chunks: 0, bytes: 0 };
@@ -20,7 +20,7 @@ export type TotalsQuery = { collections?: CollectionNames; fileBatchId?: string 
 /** Documents that are read at a time, so that other calls come between. */
 const BATCH = 500;
 
-/** Counts documents by collection and state; also how many were read. */
+/** Counts documents by collection and state. Also returns how many were read. */
 export async function countDocuments(
   documents: Collection<DocumentRecord>,
   tenantId: string,

@@ -7,7 +7,7 @@ import { makeUseStore } from "./use-store.ts";
 
 /** A model call of a run that has ended. */
 export type ExecutionStep = {
-  /** Its name within the run; an answer that is there is not asked for again. */
+  /** Name of the call within the run. An answer that is stored is not requested again. */
   step: string;
   role: string;
   model: string;
@@ -66,7 +66,7 @@ export function makeExecutionStore(db: Db) {
     fields: ["tenantId", "jobId", "profile"],
   });
   const { settle, ...counted } = countRuns(executions, { records, use: makeUseStore(db) });
-  /** What a run that has ended has besides what it began with. */
+  /** Reads the fields of an ended run that count besides its input. */
   const findKept = (tenantId: string, id: string) =>
     executions.findOne(ofTenant(tenantId, { _id: id }), { projection: { steps: 1, result: 1, error: 1 } });
   return {
@@ -77,7 +77,7 @@ export function makeExecutionStore(db: Db) {
       const unanswered = { steps: { $not: { $elemMatch: { step: step.step, status: "completed" as const } } } };
       return update(tenantId, executionId, { $push: { steps: step } }, unanswered);
     },
-    /** Closes an open run; false for one that has ended, which stays as it is. */
+    /** Closes an open run. Returns false, and changes nothing, if it has ended. */
     async finish(tenantId: string, executionId: string, { result, error, erase }: ExecutionEnd): Promise<boolean> {
       const now = new Date();
       const erased = erase ? { input: "" as const, "steps.$[].output": "" as const } : {};

@@ -18,7 +18,7 @@ export const fileBatchStates = [
 export type FileBatchState = (typeof fileBatchStates)[number];
 
 export const openFileBatchStates: readonly FileBatchState[] = ["validating", "in_progress", "finalizing", "cancelling"];
-/** From which a batch can be cancelled. */
+/** States from which a batch can be cancelled. */
 export const cancellableFileBatchStates: readonly FileBatchState[] = ["validating", "in_progress"];
 
 /** What clients upload files for; `batch_output` is the answers to a batch. */
@@ -33,7 +33,7 @@ export type FileRecord = TenantOwned & {
   keyId?: string;
   bytes: number;
   createdAt: Date;
-  /** From then on it is there for nobody. */
+  /** Time from which nobody sees the file. */
   expiresAt?: Date;
   /** When a sweep removes one that expires; later than `expiresAt` while a batch reads it. */
   removeAt?: Date;
@@ -57,15 +57,15 @@ export type FileBatchRecord = TenantOwned & {
   total: number;
   completed: number;
   failed: number;
-  /** Those of the failed that expired at their provider; noted at the end of a batch of messages. */
+  /** Failed requests that expired at their provider; set at the end of a batch of messages. */
   expired?: number;
-  /** Of a batch of messages: the path and headers with which Anthropic gets those for its own models. */
+  /** For a batch of messages: path and headers under which requests for Anthropic's own models are forwarded. */
   sentWith?: { path: string; headers: Record<string, string> };
-  /** Of a batch of messages: when its results are deleted, and when they were. */
+  /** For a batch of messages: when its results are to be deleted, and when they were. */
   expireAt?: Date;
   archivedAt?: Date;
   faults?: FileBatchFault[];
-  /** Chosen ahead, so that a second try writes the same files. */
+  /** Chosen beforehand, so that a second attempt writes the same files. */
   outputFileId: string;
   errorFileId: string;
   /** Seconds after which the files of its answers expire. */
@@ -92,7 +92,7 @@ export function expiryAfter(createdAt: Date, seconds: number | undefined): Pick<
   return { expiresAt: at, removeAt: at };
 }
 
-/** Which files are still there. */
+/** Filter for the files that have not expired. */
 const unexpired = () => ({ expiresAt: { $not: { $lte: new Date() } } });
 
 export const fileBatchCollection = defineCollection<FileBatchRecord>({
@@ -113,7 +113,7 @@ export function makeFileStore(db: Db) {
   return {
     find: (tenantId: string, fileId: string): Promise<FileRecord | null> =>
       files.findOne(ofTenant(tenantId, { _id: fileId, ...unexpired() })),
-    /** Those of these files that are there. */
+    /** Returns those of these files that exist. */
     findAll: (tenantId: string, fileIds: readonly string[]) =>
       files.find(ofTenant(tenantId, { _id: { $in: [...fileIds] }, ...unexpired() })).toArray(),
     ensure,
@@ -142,13 +142,13 @@ export function makeFileStore(db: Db) {
       const matches = ofKey(keyId, (batch: FileBatchRecord) => batch.keyId);
       return findPage(batches, { tenantId, page, filter: { endpoint: { $in: [...endpoints] } }, matches });
     },
-    /** Changes a batch that is in one of these states; null when it is not. */
+    /** Changes a batch if it is in one of these states, else returns null. */
     changeBatch: (
       { _id, tenantId }: TenantOwned,
       from: readonly FileBatchState[],
       update: UpdateFilter<FileBatchRecord>,
     ) => changeOne(batches, ofTenant(tenantId, { _id, status: { $in: [...from] } }), update),
-    /** Open batches of all tenants that nothing happened to since `before`, the oldest first. */
+    /** Open batches of all tenants without a change since `before`, oldest first. */
     unfinishedBatches({ before, limit }: { before: Date; limit: number }) {
       const filter = { status: { $in: [...openFileBatchStates] }, updatedAt: { $lt: before } };
       return findFirst(batches, filter, { by: "updatedAt", limit });
@@ -159,7 +159,7 @@ export function makeFileStore(db: Db) {
     /** How many batches of a tenant have not ended; counts no further than `limit`. */
     countOpenBatches: (tenantId: string, limit: number) =>
       batches.countDocuments(ofTenant(tenantId, { status: { $in: [...openFileBatchStates] } }), { limit }),
-    /** Whether a batch that has not ended reads a file. */
+    /** Whether an open batch reads a file. */
     async isInUse(tenantId: string, fileId: string): Promise<boolean> {
       const open = { inputFileId: fileId, status: { $in: [...openFileBatchStates] } };
       return (await batches.countDocuments(ofTenant(tenantId, open), { limit: 1 })) > 0;

@@ -24,7 +24,7 @@ export function gatherWrites<T>(writeAll: (items: readonly T[]) => Promise<unkno
   const write = async (items: readonly T[]) => {
     await isFree;
     const waitMs = notBefore - performance.now();
-    await (waitMs > 0 ? wait(waitMs) : endOfTurn()); // what comes at the same time is written together
+    await (waitMs > 0 ? wait(waitMs) : endOfTurn()); // items that arrive at the same time are written together
     notBefore = performance.now() + everyMs;
     if (group?.items === items) group = undefined;
     await writeAll(items);
@@ -39,7 +39,7 @@ export function gatherWrites<T>(writeAll: (items: readonly T[]) => Promise<unkno
     add(item: T): Promise<void> {
       if (group === undefined || group.items.length === most) group = openGroup();
       group.items.push(item);
-      return group.written; // one promise for all of a group: another one for each item costs as much as the item
+      return group.written; // one promise for a whole group, since a promise for each item would cost as much as the item
     },
     hurry(): void {
       notBefore = 0;

@@ -36,6 +36,8 @@ export type JobRecord = {
   /** The request that submitted it, itself or by a job; jobs that nobody asked for have none. */
   requestId?: string;
   /** The trace that submitted it, as W3C `traceparent`; its attempts are parts of that. */
+  /** Set for one whose end is to be told to webhooks of its tenant, until it was. */
+  isAnnounced?: true;
   trace?: string;
   /** How many calls of this service stand behind it; absent for what a client asked for. */
   depth?: number;

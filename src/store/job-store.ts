@@ -1,4 +1,4 @@
-import type { Db, Filter, UpdateFilter } from "mongodb";
+import type { Collection, Db, Filter, UpdateFilter } from "mongodb";
 import { defined } from "../lib/defined.ts";
 import { unavailable } from "../lib/errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
@@ -19,6 +19,7 @@ export const jobCollection = defineCollection<JobRecord>({
     { key: { tenantId: 1, queue: 1 }, name: "tenant_queued", partialFilterExpression: { status: "queued" } },
     { key: { checkAt: 1 }, name: "check", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
+    { key: { isAnnounced: 1, status: 1 }, name: "announced", partialFilterExpression: { isAnnounced: true } },
     { key: { queue: 1, _id: 1 }, name: "queued", partialFilterExpression: { status: "queued" } },
   ],
 });
@@ -77,8 +78,6 @@ export const NO_TENANT = "";
 export function makeJobStore(db: Db) {
   const jobs = db.collection<JobRecord>(jobCollection.name);
   const { get } = makeRecords(jobs);
-  const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> =>
-    defined({ _id: jobId, status: { $in: [...from] }, "lease.token": leaseToken });
   return {
     /** @throws the driver's error 11000 when a job of its id is there. */
     insert: gatherInserts(db, jobs, INSERTED_AT_ONCE),
@@ -88,58 +87,23 @@ export function makeJobStore(db: Db) {
     list(tenantId: string, { kind, status, keyId, ...page }: JobQuery): Promise<Page<JobSummaryRecord>> {
       return findPage(jobs, { tenantId, page, filter: defined({ kind, status, keyId }), fields: shown });
     },
+    /** Jobs of all tenants that have ended, and whose webhooks were not told. */
+    announced: (limit: number): Promise<JobRecord[]> =>
+      jobs
+        .find({ isAnnounced: true, status: { $in: [...finalStates] } })
+        .limit(limit)
+        .toArray(),
+    /** Notes that the webhooks of a job were told of its end. */
+    async told(jobId: string): Promise<void> {
+      await jobs.updateOne({ _id: jobId }, { $unset: { isAnnounced: "" } });
+    },
     /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
     change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => changeOne(jobs, guarded(guard), update),
     /** As `change`, for the holder of a job, who has the rest of the record: a result or 200 steps are not sent back. */
     changeHeld: (guard: JobGuard, update: UpdateFilter<JobRecord>): Promise<HeldJob | null> =>
       jobs.findOneAndUpdate(guarded(guard), update, { returnDocument: "after", projection: projectionOf(held) }),
-    /**
-     * As `changeHeld`: numbers a step as the next event and keeps it, with the ones before it up to a bound. `lastEventId`: the
-     * last number that the caller has seen, which saves a read while no other event comes between.
-     */
-    async addStep(
-      guard: JobGuard,
-      data: Record<string, unknown>,
-      { lastEventId, progress }: { lastEventId?: number | undefined; progress?: JobProgress | undefined } = {},
-    ): Promise<HeldJob | null> {
-      let last = lastEventId;
-      for (let turn = 0; turn < MAX_STEP_TURNS; turn += 1) {
-        last ??= (await jobs.findOne(guarded(guard), { projection: { lastEventId: 1 } }))?.lastEventId;
-        if (last === undefined) return null;
-        // The step is kept together with its number, and only while that is the next one: else another event came first.
-        const id = last + 1;
-        const changed = await jobs.findOneAndUpdate(
-          { ...guarded(guard), lastEventId: last },
-          {
-            $set: { lastEventId: id, updatedAt: new Date(), ...(progress ? { progress } : {}) },
-            $push: { steps: { $each: [{ id, data }], $slice: -KEPT_STEPS } },
-          },
-          { returnDocument: "after", projection: projectionOf(held) },
-        );
-        if (changed !== null) return changed;
-        last = undefined;
-      }
-      throw unavailable("The job's record, which others change all the time,");
-    },
-    /**
-     * Puts the record of a refused job, which is final, in the place of the one that is as it was submitted, in the state
-     * `from`, or of none; false when there is another: then it was accepted after all.
-     */
-    async reject({ _id, checkAt: _checkAt, ...refused }: JobRecord, from: JobState): Promise<boolean> {
-      const { createdAt } = refused; // another one is a later attempt at the same call, which may have been accepted
-      try {
-        await jobs.replaceOne({ _id, status: from, createdAt }, refused, { upsert: true });
-        return true;
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error;
-        const there = await jobs.findOne({ _id });
-        return there?.status === "failed" && there.attempts === 0; // else a worker has it, or had it
-      }
-    },
-    /** Puts a job in the place of a refused one of its id: the same call, tried again. False when no refused one has the id. */
-    async replaceRefused({ _id, ...record }: JobRecord): Promise<boolean> {
-      return (await jobs.replaceOne({ _id, tenantId: NO_TENANT }, record)).matchedCount === 1;
-    },
+    ...makeStepWrites(jobs),
+    ...makeRefusals(jobs),
     /** Takes a job whose time has come: one that waits, or one whose lease has ended. */
     take(jobId: string, now: Date, update: UpdateFilter<JobRecord>) {
       const waiting = { status: { $in: ["queued" as const, "awaiting" as const] }, notBefore: { $not: { $gt: now } } };
@@ -193,5 +157,66 @@ export function makeJobStore(db: Db) {
     countOpen: (tenantId: string, limit: number) =>
       // not `$nin`, which would look at all that ever ended
       jobs.countDocuments(ofTenant(tenantId, { status: { $in: [...openStates] } }), { limit }),
+  };
+}
+
+const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> =>
+  defined({ _id: jobId, status: { $in: [...from] }, "lease.token": leaseToken });
+
+function makeStepWrites(jobs: Collection<JobRecord>) {
+  return {
+    /**
+     * As `changeHeld` of a job: numbers a step as the next event and keeps it, with the ones before it up to a bound. `lastEventId`: the
+     * last number that the caller has seen, which saves a read while no other event comes between.
+     */
+    async addStep(
+      guard: JobGuard,
+      data: Record<string, unknown>,
+      { lastEventId, progress }: { lastEventId?: number | undefined; progress?: JobProgress | undefined } = {},
+    ): Promise<HeldJob | null> {
+      let last = lastEventId;
+      for (let turn = 0; turn < MAX_STEP_TURNS; turn += 1) {
+        last ??= (await jobs.findOne(guarded(guard), { projection: { lastEventId: 1 } }))?.lastEventId;
+        if (last === undefined) return null;
+        // The step is kept together with its number, and only while that is the next one: else another event came first.
+        const id = last + 1;
+        const changed = await jobs.findOneAndUpdate(
+          { ...guarded(guard), lastEventId: last },
+          {
+            $set: { lastEventId: id, updatedAt: new Date(), ...(progress ? { progress } : {}) },
+            $push: { steps: { $each: [{ id, data }], $slice: -KEPT_STEPS } },
+          },
+          { returnDocument: "after", projection: projectionOf(held) },
+        );
+        if (changed !== null) return changed;
+        last = undefined;
+      }
+      throw unavailable("The job's record, which others change all the time,");
+    },
+  };
+}
+
+/** What concerns jobs that were refused, of which a record is kept all the same. */
+function makeRefusals(jobs: Collection<JobRecord>) {
+  return {
+    /**
+     * Puts the record of a refused job, which is final, in the place of the one that is as it was submitted, in the state
+     * `from`, or of none; false when there is another: then it was accepted after all.
+     */
+    async reject({ _id, checkAt: _checkAt, ...refused }: JobRecord, from: JobState): Promise<boolean> {
+      const { createdAt } = refused; // another one is a later attempt at the same call, which may have been accepted
+      try {
+        await jobs.replaceOne({ _id, status: from, createdAt }, refused, { upsert: true });
+        return true;
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error;
+        const there = await jobs.findOne({ _id });
+        return there?.status === "failed" && there.attempts === 0; // else a worker has it, or had it
+      }
+    },
+    /** Puts a job in the place of a refused one of its id: the same call, tried again. False when no refused one has the id. */
+    async replaceRefused({ _id, ...record }: JobRecord): Promise<boolean> {
+      return (await jobs.replaceOne({ _id, tenantId: NO_TENANT }, record)).matchedCount === 1;
+    },
   };
 }

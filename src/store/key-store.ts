@@ -59,8 +59,11 @@ export const apiKeyCollection = defineCollection<ApiKeyRecord>({ name: "apiKeys"
 export function makeApiKeyStore(db: Db) {
   const keys = db.collection<ApiKeyRecord>(apiKeyCollection.name);
   const notRevoked = { revokedAt: { $exists: false } };
+  const { insert, get } = makeRecords(keys);
   return {
-    insert: makeRecords(keys).insert,
+    insert,
+    /** A key, usable or not. */
+    get,
     findByHashes: makeHashLookup(keys),
     /** The keys that are not revoked. */
     list: (tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>> =>

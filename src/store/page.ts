@@ -26,13 +26,13 @@ const SEARCH_BATCH = 500;
 type PageRequest<T> = {
   tenantId: string;
   page: PageQuery;
-  /** Which of the tenant's records are in the list; default: all. */
+  /** Filter for the tenant's records in the list; default: all. */
   filter?: Filter<T>;
   /** The fields that leave the store, besides the id; default: all. */
   fields?: readonly string[];
   /** Ids below this one are not in the list. */
   since?: string | undefined;
-  /** What a record must fulfil that no index answers: each record is looked at, so that a page is bounded by that too. */
+  /** A condition that no index answers. Each record is examined, so the number of examined records also bounds a page. */
   matches?: ((record: T) => boolean) | undefined;
 };
 
@@ -66,7 +66,7 @@ export async function findPage<S extends { _id: string }, T extends TenantOwned>
     if (searched === MAX_SEARCHED) return { data, nextCursor: previous };
     searched += 1;
     previous = record._id;
-    if (matches?.(record as S & T) === false) continue; // it looks at no field that is not read
+    if (matches?.(record as S & T) === false) continue; // the condition uses only fields that are read
     bytes += BSON.calculateObjectSize(record);
     const last = data.at(-1);
     if (last !== undefined && (data.length === limit || bytes > MAX_PAGE_BYTES)) {

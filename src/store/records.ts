@@ -14,13 +14,13 @@ export function makeRecords<T extends TenantOwned>(collection: Collection<T>) {
   return {
     /** @throws the driver's error 11000 when one of its id, or of another unique value, is there. */
     insert: async (record: T): Promise<void> => void (await records.insertOne(record)),
-    /** Adds a record, unless one of its id is there; returns the one that is there then. */
+    /** Adds a record unless one with its id exists. Returns the stored one. */
     ensure: (record: T): Promise<T> =>
       insertOrFind(records, record, ofTenant(record.tenantId, { _id: record._id })) as Promise<T>,
     get: (tenantId: string, id: string): Promise<T | null> => records.findOne<T>(ofTenant(tenantId, { _id: id })),
     /** How many of them a tenant has; counts no further than `limit`. */
     count: (tenantId: string, limit: number) => records.countDocuments(ofTenant(tenantId), { limit }),
-    /** False when it was not there. */
+    /** Returns false if it did not exist. */
     remove: async (tenantId: string, id: string): Promise<boolean> =>
       (await records.deleteOne(ofTenant(tenantId, { _id: id }))).deletedCount === 1,
   };
@@ -44,7 +44,7 @@ export function makeVersionedRecords<T extends VersionedRecord, Change>(
   const records = untyped(collection);
   return {
     ...makeRecords(collection),
-    /** Puts the next version in the place of `version`; null when the record is not there at that version any more. */
+    /** Replaces `version` by the next version. Returns null if the record does not have that version any more. */
     async replace(tenantId: string, id: string, { version, change }: { version: number; change: Change }) {
       const missing = optional.filter((field) => change[field] === undefined).map((field) => [field, ""]);
       const replaced = await changeOne(records, ofTenant(tenantId, { _id: id, version }), {
@@ -64,7 +64,7 @@ export type StoredWork = TenantOwned & {
   isOpen?: true;
   createdAt: Date;
   updatedAt: Date;
-  /** When it was begun first. */
+  /** When it was first started. */
   startedAt?: Date;
 };
 
@@ -77,24 +77,24 @@ export function makeWorkRecords<T extends StoredWork, const F extends keyof T & 
   const open = (tenantId: string, id: string) => ofTenant(tenantId, { _id: id, isOpen: true as const });
   return {
     ...makeRecords(collection),
-    /** Changes an open record that matches `filter`; false, and nothing changes, when there is none. */
+    /** Changes an open record that matches `filter`. Returns false, and changes nothing, if there is none. */
     update(tenantId: string, id: string, { $set, ...more }: UpdateFilter<T>, filter: Filter<T> = {}) {
       const update: Document = { ...more, $set: { updatedAt: new Date(), ...$set } };
       const matching: Document = { ...filter, ...open(tenantId, id) };
       return updateIf(records, matching, update);
     },
-    /** Notes that the work is done now; its start is that of the first time. Null when it has ended. */
+    /** Records that the work is running now; its start is the first one. Returns null if it has ended. */
     async begin(tenantId: string, id: string, { $set, ...more }: UpdateFilter<T> = {}): Promise<T | null> {
       const now = new Date();
       const update: Document = { ...more, $min: { startedAt: now }, $set: { updatedAt: now, ...$set } };
       return (await changeOne(records, open(tenantId, id), update)) as T | null;
     },
-    /** Records of all tenants that nothing happened to since `before`; the longest untouched first. */
+    /** Records of all tenants without a change since `before`, longest unchanged first. */
     unfinished({ before, limit }: { before: Date; limit: number }) {
       const matching: Document = { ...watched, updatedAt: { $lt: before } };
       return findFirst<AnyDocument, Pick<T, "_id" | F>>(records, matching, { by: "updatedAt", limit, fields });
     },
-    /** Puts an open record at the end of `unfinished`. */
+    /** Moves an open record to the end of `unfinished`. */
     touch: async (tenantId: string, id: string): Promise<void> =>
       void (await records.updateOne(open(tenantId, id), { $set: { updatedAt: new Date() } })),
   };

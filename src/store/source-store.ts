@@ -7,10 +7,10 @@ import { insertIfAbsent, updateIf } from "./writes.ts";
 /** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
 export type SourcePiece = TenantOwned & { documentId: string; n: number; data: Binary; bytes?: number };
 
-/** Bytes that are read a piece at a time. */
+/** A source whose bytes are read piece by piece. */
 export type OpenedSource = { length: number | undefined; pieces: AsyncIterable<Uint8Array> };
 
-/** Small enough that writing one holds up nobody else in the embedded store. */
+/** Small enough that writing a piece delays nobody else in the embedded store. */
 const PIECE_BYTES = 256 << 10;
 /** Pieces of one reply: the embedded store needs some ten milliseconds for one of 2 MB, and serves nobody else meanwhile. */
 const PIECES_AT_ONCE = 2;
@@ -22,7 +22,7 @@ export const sourceCollection = defineCollection<SourcePiece>({
 
 type Chunks = AsyncIterable<Uint8Array>;
 
-/** The same bytes in pieces of one size, but for the last; one empty piece of none. */
+/** The same bytes in pieces of equal size, except the last one. No bytes give one empty piece. */
 async function* cut(chunks: Chunks): AsyncGenerator<Buffer> {
   let parts: Uint8Array[] = [];
   let size = 0;
@@ -53,7 +53,7 @@ export function makeSourceStore(db: Db) {
       yield { _id: `${documentId}:${n}`, tenantId, documentId, n, data, ...total };
     }
   }
-  /** Writes what comes, piece by piece; the bytes. What is there already stays. */
+  /** Writes incoming pieces and returns the number of bytes. Existing pieces stay. */
   const writeAll = async (tenantId: string, documentId: string, chunks: Chunks): Promise<number> => {
     let n = 0;
     let bytes = 0;
@@ -91,7 +91,7 @@ export function makeSourceStore(db: Db) {
       for (const piece of piecesOf(tenantId, documentId, bytes)) await pieces.insertOne(piece);
       await count(tenantId, bytes.length);
     },
-    /** As `write`, where others may have written the same bytes, or a part of them: what is there stays. */
+    /** As `write`, if others may have written the same bytes or a part of them: existing pieces stay. */
     async ensure(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void> {
       let isFirst = false;
       for (const piece of piecesOf(tenantId, documentId, bytes)) {
@@ -100,11 +100,11 @@ export function makeSourceStore(db: Db) {
       }
       if (isFirst) await count(tenantId, bytes.length);
     },
-    /** As `ensure`, of bytes that come one after the other and never are in memory together; how many they were. */
+    /** As `ensure`, for a stream of bytes that is never in memory as a whole. Returns their number. */
     ensureStream: writeAll,
     /** The bytes one after the other. */
     stream: readPieces,
-    /** The bytes in a buffer of their own; null when there are none. */
+    /** All bytes in one buffer; null if there are none. */
     async read(tenantId: string, documentId: string): Promise<Buffer | null> {
       const parts: Uint8Array[] = [];
       for await (const part of readPieces(tenantId, documentId)) parts.push(part);

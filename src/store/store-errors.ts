@@ -34,12 +34,12 @@ const writeNames = /\b(insert|update|delete|remove|findAndModify)\b/i;
 /** Atlas gives one code to all that its plans do not allow. */
 const ATLAS_ERROR = 8_000;
 
-/** Whether the store responds and does not take a write: it is full, or read-only. Nothing of the write was kept. */
+/** Whether the store responds but refuses a write, because it is full or read-only. Nothing of the write was stored. */
 export function isStoreRejection(error: unknown): boolean {
   return toRejection(error) !== undefined;
 }
 
-/** Another worker has written what this one was about to write: the work is to be taken up again from what is there now. */
+/** Another worker has written what this one was about to write. The work must start again from the present state. */
 export class Overtaken extends AppError {
   constructor(part: string) {
     super("unavailable", `${part}, which another worker writes, is not available right now.`, {

@@ -11,7 +11,7 @@ import { batchCollection, batchItemCollection, makeBatchStore } from "./batch-st
 import { budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { callbackCollection, makeCallbackStore } from "./callback-store.ts";
 import { chunkCollection, makeChunkStore } from "./chunk-store.ts";
-import type { IndexDeclaration } from "./collection.ts";
+import type { IndexDeclaration, StoreCapabilities } from "./collection.ts";
 import { collectionCollection, makeCollectionStore } from "./collection-store.ts";
 import { completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectForOpening, connectStore } from "./connect.ts";
@@ -19,10 +19,14 @@ import { conversationCollection, makeConversationStore } from "./conversation-st
 import { customProviderCollection, makeCustomProviderStore } from "./custom-provider-store.ts";
 import { dataVersionOf, migrateData } from "./data-version.ts";
 import { definitionVersionCollection, makeDefinitionVersionStore } from "./definition-version-store.ts";
+import { deliveryCollection, makeDeliveryStore } from "./delivery-store.ts";
 import { documentCollection } from "./document-record.ts";
 import { makeDocumentStore } from "./document-store.ts";
+import { eventSourceCollection, makeEventSourceStore } from "./event-source-store.ts";
+import { eventCollection, makeEventStore } from "./event-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
+import { firingCollection, makeFiringStore } from "./firing-store.ts";
 import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
 import { jobCollection, makeJobStore } from "./job-store.ts";
 import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
@@ -34,18 +38,21 @@ import { makeReindexStore, reindexCollection } from "./reindex-store.ts";
 import { makeResponseEventStore, responseEventCollection } from "./response-event-store.ts";
 import { makeResponseStore, responseCollection } from "./response-store.ts";
 import { makeRetentionStore } from "./retention-store.ts";
+import { makeScheduleStore, scheduleCollection } from "./schedule-store.ts";
 import { makeSearchToolStore, searchToolCollection } from "./search-tool-store.ts";
 import { makeSessionStore, sessionCollection } from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeToolNameStore, toolNameCollection } from "./tool-name-store.ts";
+import { makeTriggerStore, triggerCollection } from "./trigger-store.ts";
 import { makeUsageStore, usageCollection, usageDetailCollection } from "./usage-store.ts";
-import { makeUseStore, useCollection } from "./use-store.ts";
+import { makeUseStore, type UseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
 import { makeVectorStoreBatchStore, vectorStoreBatchCollection } from "./vector-store-batch-store.ts";
 import { makeWaitStore, waitCollection } from "./wait-store.ts";
 import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
+import { makeWebhookStore, webhookCollection } from "./webhook-store.ts";
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
 import { makeWorkflowRunStore, workflowRunCollection, workflowStepCollection } from "./workflow-run-store.ts";
 import { makeWorkflowStore, workflowCollection } from "./workflow-store.ts";
@@ -70,7 +77,10 @@ const declarations = [
   completionsCollection,
   customProviderCollection,
   documentCollection,
+  eventCollection,
+  eventSourceCollection,
   executionCollection,
+  firingCollection,
   idempotencyCollection,
   jobCollection,
   operatorSessionCollection,
@@ -79,6 +89,7 @@ const declarations = [
   definitionVersionCollection,
   providerKeyCollection,
   reindexCollection,
+  scheduleCollection,
   conversationCollection,
   responseCollection,
   responseEventCollection,
@@ -87,11 +98,14 @@ const declarations = [
   searchToolCollection,
   tenantCollection,
   toolNameCollection,
+  triggerCollection,
   usageCollection,
   usageDetailCollection,
   useCollection,
   vectorStoreBatchCollection,
   webhookSecretCollection,
+  webhookCollection,
+  deliveryCollection,
   widgetKeyCollection,
   workflowCollection,
   workflowRunCollection,
@@ -103,7 +117,7 @@ const declarations = [
 /** The names of all collections. */
 export const collectionNames: readonly string[] = declarations.map(({ name }) => name);
 
-/** What takes longer than this is said, in ms. */
+/** Steps of the start that take longer than this are logged, in ms. */
 const SLOW_MS = 5_000;
 
 /**
@@ -131,46 +145,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
     const use = makeUseStore(db);
     return {
       capabilities,
-      jobs: makeJobStore(db),
-      documents: makeDocumentStore(db),
-      collections: makeCollectionStore(db),
-      agents: makeAgentStore(db),
-      agentRuns: makeAgentRunStore(db),
-      audit: makeAuditStore(db),
-      definitionVersions: makeDefinitionVersionStore(db),
-      workflows: makeWorkflowStore(db),
-      workflowRuns: makeWorkflowRunStore(db),
-      approvals: makeApprovalStore(db),
-      waits: makeWaitStore(db),
-      webhookSecrets: makeWebhookSecretStore(db),
-      callbacks: makeCallbackStore(db),
-      executions: makeExecutionStore(db),
-      chunks: makeChunkStore(db, capabilities),
-      sources: makeSourceStore(db),
-      reindexes: makeReindexStore(db),
-      responses: makeResponseStore(db, use),
-      conversations: makeConversationStore(db, use),
-      responseEvents: makeResponseEventStore(db),
-      apiKeys: makeApiKeyStore(db),
-      sessions: makeSessionStore(db),
-      operatorSessions: makeOperatorSessionStore(db),
-      providerKeys: makeProviderKeyStore(db),
-      customProviders: makeCustomProviderStore(db),
-      widgetKeys: makeWidgetKeyStore(db),
-      searchTools: makeSearchToolStore(db),
-      tenants: makeTenantStore(db),
-      toolNames: makeToolNameStore(db),
-      organizations: makeOrganizationStore(db),
-      idempotency: makeIdempotencyStore(db),
-      answers: makeAnswerStore(db),
-      completions: makeCompletionStore(db, use),
-      retention: makeRetentionStore(db),
-      usage: makeUsageStore(db),
-      use,
-      budgets: makeBudgetStore(db),
-      batches: makeBatchStore(db),
-      files: makeFileStore(db),
-      vectorStoreBatches: makeVectorStoreBatchStore(db),
+      ...makeStores(db, capabilities, use),
       ping,
       /** The version of the stored data. */
       dataVersion: () => dataVersionOf(db),
@@ -192,7 +167,60 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
   }
 }
 
-/** Says once that something takes long. */
+/** The stores of each kind of record. */
+function makeStores(db: Db, capabilities: StoreCapabilities, use: UseStore) {
+  return {
+    jobs: makeJobStore(db),
+    documents: makeDocumentStore(db),
+    collections: makeCollectionStore(db),
+    agents: makeAgentStore(db),
+    agentRuns: makeAgentRunStore(db),
+    audit: makeAuditStore(db),
+    definitionVersions: makeDefinitionVersionStore(db),
+    workflows: makeWorkflowStore(db),
+    workflowRuns: makeWorkflowRunStore(db),
+    approvals: makeApprovalStore(db),
+    waits: makeWaitStore(db),
+    schedules: makeScheduleStore(db),
+    firings: makeFiringStore(db),
+    triggers: makeTriggerStore(db),
+    events: makeEventStore(db),
+    eventSources: makeEventSourceStore(db),
+    webhookSecrets: makeWebhookSecretStore(db),
+    callbacks: makeCallbackStore(db),
+    executions: makeExecutionStore(db),
+    chunks: makeChunkStore(db, capabilities),
+    sources: makeSourceStore(db),
+    reindexes: makeReindexStore(db),
+    responses: makeResponseStore(db, use),
+    conversations: makeConversationStore(db, use),
+    responseEvents: makeResponseEventStore(db),
+    apiKeys: makeApiKeyStore(db),
+    sessions: makeSessionStore(db),
+    operatorSessions: makeOperatorSessionStore(db),
+    providerKeys: makeProviderKeyStore(db),
+    customProviders: makeCustomProviderStore(db),
+    widgetKeys: makeWidgetKeyStore(db),
+    searchTools: makeSearchToolStore(db),
+    tenants: makeTenantStore(db),
+    toolNames: makeToolNameStore(db),
+    organizations: makeOrganizationStore(db),
+    idempotency: makeIdempotencyStore(db),
+    answers: makeAnswerStore(db),
+    completions: makeCompletionStore(db, use),
+    retention: makeRetentionStore(db),
+    usage: makeUsageStore(db),
+    use,
+    budgets: makeBudgetStore(db),
+    batches: makeBatchStore(db),
+    files: makeFileStore(db),
+    deliveries: makeDeliveryStore(db),
+    webhooks: makeWebhookStore(db),
+    vectorStoreBatches: makeVectorStoreBatchStore(db),
+  };
+}
+
+/** Logs once that a step takes long. */
 async function sayIfSlow<T>(logger: Logger, what: string, work: Promise<T>): Promise<T> {
   const timer = setTimeout(() => logger.warn(what), SLOW_MS);
   try {
@@ -202,7 +230,7 @@ async function sayIfSlow<T>(logger: Logger, what: string, work: Promise<T>): Pro
   }
 }
 
-/** Says what becomes of indexes that are built while the product works. */
+/** Logs the outcome of indexes that are built while the product works. */
 async function finishLater(logger: Logger, building: Promise<void>): Promise<void> {
   try {
     await sayIfSlow(logger, "indexes are being built: until they are, some lists and sweeps are slow", building);

@@ -10,16 +10,18 @@ export type TenantRecord = {
   _id: string;
   name: string;
   createdAt: Date;
-  /** The tenant that made this one, whose limits and budget hold for both; absent for one that the operator made. */
+  /** The tenant that created this one; its limits and budget hold for both. Absent if the operator created it. */
   rootTenantId?: string;
-  /** What its model calls may cost in a month, in billionths of a US dollar; absent: any amount. */
+  /** Monthly budget of its model calls, in billionths of a US dollar; absent: unlimited. */
   monthlyBudgetNanoUsd?: number;
   /** The limit that its owners set for themselves; the lower one of the two holds. */
   ownBudgetNanoUsd?: number;
   fallbacks?: ModelFallbacks[];
-  /** By which its documents are embedded from now on; absent: the platform's. */
+  /** Model that embeds its documents from now on; absent: the platform's. */
   embeddingModel?: string;
-  /** Days that it keeps the texts of its model calls, 0 for none; absent: as the operator has it. */
+  /** What is done with identifiers in its texts; `tenancy/guard-schemas.ts` reads it. */
+  guards?: object;
+  /** Days that the texts of its model calls are kept; 0: not at all; absent: the operator's choice. */
   callTextDays?: number;
 };
 
@@ -58,11 +60,11 @@ export function makeTenantStore(db: Db) {
         .find({ rootTenantId }, { projection: { _id: 1 } })
         .map(({ _id }) => _id)
         .toArray(),
-    /** @throws the driver's error 11000 when a tenant of this id or name is there. */
+    /** @throws the driver's error 11000 if a tenant with this id or name exists. */
     async insert(tenant: TenantRecord): Promise<void> {
       await tenants.insertOne(tenant);
     },
-    /** Adds the tenant unless one of its name is there; returns the one that is there then. */
+    /** Adds the tenant unless one with its name exists. Returns the stored one. */
     ensure: (tenant: TenantRecord): Promise<TenantRecord> => insertOrFind(tenants, tenant, { name: tenant.name }),
     async setFallbacks(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void> {
       await tenants.updateOne({ _id: tenantId }, { $set: { fallbacks } });
@@ -76,7 +78,10 @@ export function makeTenantStore(db: Db) {
     async setCallTextDays(tenantId: string, callTextDays: number): Promise<void> {
       await tenants.updateOne({ _id: tenantId }, { $set: { callTextDays } });
     },
-    /** How long tenants after an id keep the texts of calls, in the order of their ids. */
+    async setGuards(tenantId: string, guards: object): Promise<void> {
+      await tenants.updateOne({ _id: tenantId }, { $set: { guards } });
+    },
+    /** How long tenants keep the texts of calls, for tenants after an id, in the order of ids. */
     callTextDaysAfter: (tenantId: string, limit: number) =>
       tenants
         .find({ _id: { $gt: tenantId } }, { projection: { callTextDays: 1 } })

@@ -21,12 +21,12 @@ export function makeToolNameStore(db: Db) {
     void (await names.deleteOne(ofTenant(tenantId, { _id: idOf(tenantId, name), ownerId })));
   return {
     count,
-    /** Gives a name to a definition unless it is taken; returns the definition that has it then. */
+    /** Gives a free name to a definition. Returns the definition that has the name afterwards. */
     claim: (
       tenantId: string,
       { name, ownerId, claimedAt = new Date() }: { name: string; ownerId: string; claimedAt?: Date },
     ): Promise<ToolNameRecord> => ensure({ _id: idOf(tenantId, name), tenantId, name, ownerId, claimedAt }),
-    /** Takes a name from the definition that has it since then; false when another was faster. */
+    /** Takes a name from the definition that has held it since then. Returns false if another caller was faster. */
     takeOver: ({ tenantId, _id, ownerId, claimedAt }: ToolNameRecord, newOwnerId: string): Promise<boolean> =>
       updateIf(names, ofTenant(tenantId, { _id, ownerId, claimedAt }), {
         $set: { ownerId: newOwnerId, claimedAt: new Date() },

@@ -16,7 +16,7 @@ export type UsageRecord = CountedRecord &
     day: string;
     model: string;
     surface: string;
-    /** Absent in what an earlier release counted. */
+    /** Absent in counters of earlier releases. */
     keyId?: string;
   };
 
@@ -33,7 +33,7 @@ export type UsageIncrement = UsageCounters & {
   keyId: string;
   /** What counts it by the hour; absent: nothing does. Its names may be others than those of the day. */
   inHour?: { hour: string; model: string; surface: string; keyId: string };
-  /** Whom the calls were made for. */
+  /** End user for whom the calls were made. */
   endUser?: string;
   times?: BucketCounts;
 };
@@ -49,10 +49,10 @@ const groupedBy = {
 } as const;
 export type UsageGrouping = keyof typeof groupedBy;
 export const usageGroupings = Object.keys(groupedBy) as [UsageGrouping, ...UsageGrouping[]]; // the literal has no other keys
-/** The group of what an earlier release counted without it. */
+/** The group for counters of earlier releases that lack this field. */
 const UNKNOWN = "unknown";
 export type UsageRow = UsageCounters & { group: string; times?: BucketCounts };
-/** Days, both included; which calls are summed, besides. */
+/** First and last day, both included, and filters for the calls to sum. */
 export type UsageSpan = { from: string; to: string };
 export type UsageFilter = { model?: string; surface?: string; keyId?: string };
 
@@ -70,7 +70,7 @@ export const usageDetailCollection = defineCollection<UsageDetailRecord>({
   ],
 });
 
-/** How long hours, and days of end users, are kept from their begin, in ms. */
+/** How long hours, and days of end users, are kept after their start, in ms. */
 const KEEP_HOURS_MS = 32 * 86_400_000;
 const KEEP_END_USERS_MS = 366 * 86_400_000;
 
@@ -190,7 +190,7 @@ function toDetailAdditions(increment: UsageIncrement): Addition[] {
   return additions;
 }
 
-/** Additions to the same document as one. */
+/** Merges additions to the same document. */
 function merge(additions: readonly Addition[]): Addition[] {
   const merged = new Map<string, Addition>();
   for (const addition of additions) {

@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { gatherWrites } from "./gather-writes.ts";
 
-/** What a tenant keeps in bytes; summing what is there would take too long, so it is counted as it is written. */
+/** Kinds of bytes that a tenant keeps. They are counted at each write, since summing the records would take too long. */
 type UseKind = "sources" | "responses" | "runs" | "callLogs";
 
 /**
@@ -31,7 +31,7 @@ export type UseStore = ReturnType<typeof makeUseStore>;
 /** What is written in two steps, the bytes and then their number: a process that ends between the two counts too few. */
 export function makeUseStore(db: Db) {
   const uses = db.collection<UseRecord>(useCollection.name);
-  /** Adds bytes, which are negative for what was removed. `expiresAt`: when they end by themselves. */
+  /** Adds bytes; a removal adds a negative number. `expiresAt`: when the bytes expire by themselves. */
   const add = async (change: UseChange): Promise<void> => {
     const { tenantId, kind, bytes, records } = change;
     const hour = hourOf(change);
@@ -46,7 +46,7 @@ export function makeUseStore(db: Db) {
   });
   let adding: Promise<void> | undefined;
   let added = Promise.resolve();
-  /** Writes what waits; resolves when what was added before is written. */
+  /** Writes the waiting additions. Resolves when all earlier additions are written. */
   const settle = (): Promise<void> => {
     gathered.hurry();
     return added;
@@ -66,7 +66,7 @@ export function makeUseStore(db: Db) {
       const written = gathered.add(change);
       if (written === adding) return; // with the one before it
       adding = written;
-      added = written.catch(() => undefined); // too few are counted, as of a process that ends
+      added = written.catch(() => undefined); // too few bytes are counted, as after a crash
     },
     /** Resolves when what was added before is written; what waits for others is written at once. */
     settled: settle,
@@ -92,7 +92,7 @@ function idOf(change: UseChange): string {
   return `${change.tenantId}:${change.kind}${hour === undefined ? "" : `:${hour}`}`;
 }
 
-/** Changes of one document as one. */
+/** Merges changes of the same document. */
 function merge(changes: readonly UseChange[]): UseChange[] {
   const sums = new Map<string, UseChange>();
   let last: UseChange | undefined;

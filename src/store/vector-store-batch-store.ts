@@ -11,9 +11,9 @@ export type VectorStoreBatch = TenantOwned & {
   collection: string;
   caller: StoredCaller;
   items: { fileId: string; attributes?: Record<string, string | number | boolean> }[];
-  /** How many of them have a document and a job. */
+  /** Number of its files that have a document and a job. */
   added: number;
-  /** True until all have, or the batch is cancelled. */
+  /** True until all files have them, or until the batch is cancelled. */
   isOpen?: true;
   isCancelled?: true;
   createdAt: Date;
@@ -44,12 +44,12 @@ export function makeVectorStoreBatchStore(db: Db) {
      */
     claim: (batch: VectorStoreBatch) =>
       changeOne(batches, { ...open(batch), updatedAt: batch.updatedAt }, { $set: { updatedAt: new Date() } }),
-    /** Notes that one more file has been added; false when the batch is over, or another one has added it. */
+    /** Records that one more file was added. Returns false if the batch has ended, or if another process added the file. */
     advance: (batch: VectorStoreBatch, added: number) =>
       updateIf(batches, { ...open(batch), added }, { $set: { added: added + 1, updatedAt: new Date() } }),
     close: (batch: VectorStoreBatch) =>
       updateIf(batches, open(batch), { $set: { updatedAt: new Date() }, $unset: { isOpen: "" } }),
-    /** Null when there is none. */
+    /** Returns null if there is none. */
     cancel: (tenantId: string, _id: string) =>
       changeOne(batches, ofTenant(tenantId, { _id }), {
         $set: { isCancelled: true, updatedAt: new Date() },
@@ -58,7 +58,7 @@ export function makeVectorStoreBatchStore(db: Db) {
     /** Those of a collection that is deleted. */
     removeOf: async (tenantId: string, collection: string): Promise<void> =>
       void (await batches.deleteMany(ofTenant(tenantId, { collection }))),
-    /** Of all tenants, open ones that nothing happened to since `before`. */
+    /** Open batches of all tenants without a change since `before`. */
     unfinished: ({ before, limit }: { before: Date; limit: number }) =>
       findFirst(batches, { isOpen: true, updatedAt: { $lt: before } }, { by: "updatedAt", limit }),
   };

@@ -39,8 +39,6 @@ const KEEP_ENDED_MS = 7 * 86_400_000;
 /** Which waits an event may end: those of its name that began before it. `keys`: see `matchKey`; absent: all. */
 type EventQuery = { tenantId: string; event: string; keys?: readonly string[]; at: Date };
 
-export type WaitStore = ReturnType<typeof makeWaitStore>;
-
 export function makeWaitStore(db: Db) {
   const waits = db.collection<WaitRecord>(waitCollection.name);
   const { ensure, get } = makeRecords(waits);

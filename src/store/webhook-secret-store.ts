@@ -3,11 +3,11 @@ import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne } from "./writes.ts";
 
-/** What a tenant's webhooks are signed with, encrypted under the tenant's data key. */
+/** The secret that signs a tenant's webhooks, encrypted under the tenant's data key. */
 export type WebhookSecretRecord = TenantOwned & {
   sealed: Binary;
   createdAt: Date;
-  /** The one before, with which webhooks are signed as well until then. */
+  /** The previous secret, which also signs webhooks until then. */
   previous?: { sealed: Binary; until: Date };
 };
 
@@ -20,7 +20,7 @@ export function makeWebhookSecretStore(db: Db) {
   const { get, ensure } = makeRecords(secrets);
   return {
     find: (tenantId: string) => get(tenantId, tenantId),
-    /** Keeps a tenant's first secret unless it has one; returns the one that is kept. */
+    /** Stores a tenant's first secret unless it has one. Returns the stored one. */
     ensure: (tenantId: string, sealed: Buffer) =>
       ensure({ _id: tenantId, tenantId, sealed: new Binary(sealed), createdAt: new Date() }),
     /** Puts a new secret in the place of exactly this one, which stays valid until `until`; null when it has changed. */

@@ -18,7 +18,7 @@ export type WidgetKeyRecord = KeyRecord & {
   collections?: readonly string[];
   /** The subject of the key that made it. */
   createdBy: string;
-  /** When the key that made it ends, if it does. */
+  /** When the key that created it expires, if it does. */
   expiresAt?: Date;
 };
 
@@ -29,7 +29,7 @@ export type ShownWidgetKey = Shown<WidgetKeyRecord, typeof shown>;
 
 export const widgetKeyCollection = defineCollection<WidgetKeyRecord>({ name: "widgetKeys", indexes: keyIndexes });
 
-/** Which of a tenant's widget keys are meant: those that have all of these. `agentId: null` is a key of no agent. */
+/** A choice among a tenant's widget keys: those with all of these values. `agentId: null` means keys without an agent. */
 export type WidgetKeyChoice = { _id?: string; hash?: string; preview?: string; agentId?: string | null };
 
 /** Keys that one choice finds. */

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
+import type { RunCallback } from "./callback-store.ts";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
@@ -22,7 +23,7 @@ export type WorkflowRunEnd = {
 /** A step that has failed and will be tried again. */
 export type Trying = { path: string; id: string; type: string; attempts: number; startedAt: Date };
 
-/** What a run waits for. */
+/** The thing that a run waits for. */
 export type Awaiting = {
   approvalId: string;
   stepId: string;
@@ -39,10 +40,12 @@ export type WorkflowRunRecord = CountedRun & {
   name: string;
   /** The definition as JSON. */
   definition: string;
-  /** Who started it: its model calls are theirs. */
+  /** Who started the run. Its model calls are billed to them. */
   caller: StoredCaller;
   /** JSON; absent when none was given. */
   input?: string;
+  /** Where its approvals are reported. */
+  callback?: RunCallback;
   /** True while the run is open and awaits no decision: sweeps look after those alone, however many wait. */
   isWatched?: true;
   /** The decision that the run awaits, or awaited when it ended. */
@@ -70,7 +73,7 @@ export const workflowRunCollection = defineCollection<WorkflowRunRecord>({
   ],
 });
 
-/** The result of one step, recorded once. Texts, so that keys of any kind can be in an output. */
+/** The result of a step, recorded once. Values are JSON texts, so that an output may have any keys. */
 export type WorkflowStepRecord = TenantOwned & {
   /** The run and the step's path: a step has one result in a run. */
   _id: string;
@@ -120,7 +123,10 @@ export function makeWorkflowRunStore(db: Db) {
       const matches = ofKey(keyId, ({ caller }: WorkflowRunRecord) => caller.keyId);
       return findPage(runs, { tenantId, page, filter: { workflowId }, fields, matches });
     },
-    /** Notes that an open run is run now. What it awaits stays: a worker that has lost it may begin it late. Null when it has ended. */
+    /**
+     * Records that an open run is running. What it awaits stays, since a worker that has lost the run may call this late.
+     * Returns null if the run has ended.
+     */
     begin: (tenantId: string, runId: string) => begin(tenantId, runId, { $set: { isWatched: true } }),
     /** Notes that a step will be tried again. */
     noteTry: (tenantId: string, runId: string, trying: Trying) => update(tenantId, runId, { $set: { trying } }),
@@ -129,14 +135,14 @@ export function makeWorkflowRunStore(db: Db) {
       update(tenantId, runId, { $set: { awaiting }, $unset: { trying: "", isWatched: "" } }),
     /** Notes that an open run awaits nothing any more. */
     goOn: (tenantId: string, runId: string) => update(tenantId, runId, { $unset: { awaiting: "" } }),
-    /** Ends a run that is open; false when it has ended before. `stepBytes`: of its results, where they are known. */
+    /** Ends an open run. Returns false if it has ended already. `stepBytes`: bytes of its results, if they are known. */
     async finish(tenantId: string, runId: string, end: WorkflowRunEnd, stepBytes?: number): Promise<boolean> {
       const $set = { end, updatedAt: end.finishedAt };
       const isEnded = await update(tenantId, runId, { $set, $unset: { isOpen: "", isWatched: "" } });
       if (isEnded) await settle(tenantId, runId, end, stepBytes);
       return isEnded;
     },
-    /** Keeps a step's result, and returns it as it is kept; null when there is one already, of this step or at this place. */
+    /** Stores a step's result and returns it. Returns null if this step, or this place, has a result already. */
     async addStep(step: WorkflowStepRecord): Promise<WorkflowStepRecord | null> {
       const kept = withBytes(step);
       return (await insertIfAbsent(steps, kept)) ? kept : null;

@@ -27,7 +27,7 @@ export async function unlessDuplicate<R>(write: Promise<R>): Promise<R | null> {
   }
 }
 
-/** Inserts a document. False when one with the same unique value is there already, which stays as it is. */
+/** Inserts a document. Returns false if a document with the same unique value exists, which stays unchanged. */
 export async function insertIfAbsent<T extends Document>(
   collection: Collection<T>,
   document: OptionalUnlessRequiredId<T>,
@@ -35,7 +35,7 @@ export async function insertIfAbsent<T extends Document>(
   return (await unlessDuplicate(collection.insertOne(document))) !== null;
 }
 
-/** Inserts a document, or finds the one in its place. @throws the driver's error 11000 when `same` finds none. */
+/** Inserts a document, or finds the existing one. @throws the driver's error 11000 if `same` finds none. */
 export async function insertOrFind<T extends Document>(
   collection: Collection<T>,
   document: OptionalUnlessRequiredId<T> & T,
@@ -51,7 +51,7 @@ export async function insertOrFind<T extends Document>(
   }
 }
 
-/** Changes the document that matches; false, and nothing changes, when none does. */
+/** Changes the document that matches. Returns false, and changes nothing, if none does. */
 export async function updateIf<T extends Document>(
   collection: Collection<T>,
   filter: Filter<T>,
@@ -60,7 +60,7 @@ export async function updateIf<T extends Document>(
   return (await collection.updateOne(filter, update)).matchedCount === 1;
 }
 
-/** Changes the document that matches, and returns it as it is then; null, and nothing changes, when none does. */
+/** Changes the document that matches and returns it. Returns null, and changes nothing, if none does. */
 export function changeOne<T extends Document>(
   collection: Collection<T>,
   filter: Filter<T>,

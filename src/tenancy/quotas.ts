@@ -78,7 +78,6 @@ const registry = {
     counterOf: ({ customProviders }) => customProviders.count,
   },
   feedback: {
-    setting: "",
     what: "rated answers",
     counterOf: ({ answers }) => answers.countRated,
     advice: "Each is kept for as long as call logs.",

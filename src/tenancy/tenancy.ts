@@ -1,6 +1,7 @@
 import type { Config } from "../config/config.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { ApiKeyRecord } from "../store/key-store.ts";
 import type { RedisConnections } from "../store/redis/redis.ts";
@@ -81,6 +82,8 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
       if (caller) keyUse.note(caller.keyId);
       return caller;
     },
+    /** Whether a key may be used still; undefined for one that has no record, as that of an access token. Never older than 5 s. */
+    isUsableKey: makeUsableKeys(store),
     /** Makes a key, which is returned here only. */
     async createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyRecord }> {
       const key = makeApiKey();
@@ -116,6 +119,16 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
       await keyUse.close();
     },
   };
+}
+
+function makeUsableKeys({ apiKeys }: Pick<Store, "apiKeys">) {
+  const usable = makeStaleWhileRevalidate(async (key) => {
+    const [tenantId = "", keyId = ""] = key.split(" ");
+    const record = await apiKeys.get(tenantId, keyId);
+    return { isUsable: record ? isUsable(record, new Date()) : undefined };
+  });
+  return async (tenantId: string, keyId: string): Promise<boolean | undefined> =>
+    (await usable.find(`${tenantId} ${keyId}`)).isUsable;
 }
 
 /** The uses of keys are written together, this often, in ms. */

@@ -6,13 +6,14 @@ import type { Egress } from "../net/egress.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Evaluator } from "./evaluator.ts";
 
 /** What workflows work with. */
 export type WorkflowsDeps = {
-  store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "definitionVersions">;
+  store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "callbacks" | "definitionVersions">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "held">;
   waits: Pick<Waits, "wake">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel">;
@@ -21,6 +22,7 @@ export type WorkflowsDeps = {
   /** Whether an address may be called at all. */
   egress: Pick<Egress, "check">;
   quotas: Pick<Quotas, "check">;
+  guards: Pick<GuardPolicies, "take">;
   toolNames: ToolNames;
   evaluator: Omit<Evaluator, "close">;
   logger: Logger;

@@ -91,7 +91,8 @@ function fillField(
   return mapTexts(value, at, (text, here) => {
     place.at = `${work.field}.${here}`;
     return inField(place.at, () => {
-      if (kind === "condition" || kind === "rule") return place.parsed[kind](text).evaluate(scope, room);
+      if (kind === "condition") return place.parsed.condition(text).evaluate(scope, room);
+      if (kind === "rule" || kind === "rule-value") return place.parsed.rule(text).evaluate(scope, room);
       if (!text.includes("{{")) return text;
       const template = place.parsed.template(text);
       if (kind === "url") return template.fillUrl(scope, room);

@@ -71,10 +71,30 @@ export function makeRetryTimes(now: () => number = () => performance.now()) {
   };
 }
 
+type RuleValues = Readonly<Partial<Record<RuleName, unknown>>>;
 /** A condition in the field `when` of `field`, and what it may read. */
-type Rule = { field: string; rule: string; values: Readonly<Partial<Record<RuleName, unknown>>> };
+type Rule = { field: string; rule: string; values: RuleValues };
+/** An expression in a field that may have any value, and what it may read. */
+type ValueRule = { at: string; expression: string; values: RuleValues };
 
 const fieldsOf = (rule: string): StepField[] => [{ at: "when", value: rule, kind: "rule" }];
+const valueFieldOf = ({ at, expression }: Omit<ValueRule, "values">): StepField => ({
+  at,
+  value: expression,
+  kind: "rule-value",
+});
+
+const toCheck = (rule: Omit<ValueRule, "values">): CheckDefinition => ({
+  kind: "check-definition",
+  steps: [{ id: rule.at, field: "rule", fields: [valueFieldOf(rule)] }],
+});
+
+const toValues = (values: RuleValues): ScopeTexts => ({
+  ...noScope,
+  values: Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, toJsonValue(JSON.stringify(value))] as const),
+  ),
+});
 
 export type Evaluator = ReturnType<typeof makeEvaluator>;
 
@@ -144,12 +164,18 @@ export function makeEvaluator(shared: Memory) {
       void (await run(asker, { kind: "check-definition", ...work })),
     /** Whether a rule is true of these values, by their names. */
     async holds(asker: Asker, { field, rule, values }: Rule): Promise<boolean> {
-      const texts = Object.entries(values).map(([name, value]) => [name, toJsonValue(JSON.stringify(value))] as const);
-      const scope: ScopeTexts = { ...noScope, values: Object.fromEntries(texts) };
-      const { when } = Object(await run(asker, { kind: "fill", field, fields: fieldsOf(rule), scope }));
+      const work: Fill = { kind: "fill", field, fields: fieldsOf(rule), scope: toValues(values) };
+      const { when } = Object(await run(asker, work));
       if (typeof when === "boolean") return when;
       throw invalidRequest(`${field}.when`, "The rule's value is neither true nor false.");
     },
+    /** The value of an expression over these values, by their names. */
+    async valueOf(asker: Asker, { values, ...rule }: ValueRule): Promise<unknown> {
+      const work: Fill = { kind: "fill", field: "rule", fields: [valueFieldOf(rule)], scope: toValues(values) };
+      return Object(await run(asker, work))[rule.at];
+    },
+    /** Checks an expression that may have any value. */
+    checkValue: async (asker: Asker, rule: Omit<ValueRule, "values">) => void (await run(asker, toCheck(rule))),
     /** Checks rules, each by its field. */
     checkRules: async (asker: Asker, rules: readonly Omit<Rule, "values">[]) => {
       const steps = rules.map(({ field, rule }) => ({ id: field, field, fields: fieldsOf(rule) }));

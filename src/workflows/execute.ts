@@ -1,3 +1,4 @@
+import { AWAITING_APPROVAL } from "../jobs/job-outcome.ts";
 import { Rescheduled, Suspended } from "../jobs/reschedule.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
@@ -117,7 +118,7 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
     if (isCancel(context.signal.reason)) await deps.store.workflowRuns.noteTry(run.tenantId, run._id, attempt);
     context.signal.throwIfAborted();
     if (error instanceof Suspended) {
-      await context.step({ event: "awaiting_approval", id, path }, progressOf(on, "awaiting_approval"));
+      await context.step({ event: AWAITING_APPROVAL, id, path }, progressOf(on, AWAITING_APPROVAL));
       throw error;
     }
     if (error instanceof EvaluatorBusy) throw new Rescheduled(jittered(error.retryAfterMs ?? 0), "queued");

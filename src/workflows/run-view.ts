@@ -1,6 +1,5 @@
 import { mayHaveEnded, openRunState, sumSpent } from "../definitions/runs.ts";
 import { defined, toView } from "../lib/defined.ts";
-import type { ApprovalRecord } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobState } from "../store/job-state.ts";
 import type {
@@ -10,7 +9,7 @@ import type {
   WorkflowStepRecord,
 } from "../store/workflow-run-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import type { ApprovalView, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
+import type { WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 
 /** The page on which people decide. */
 const APPROVALS_PAGE = "/approvals";
@@ -105,11 +104,4 @@ function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[]
   if (end) return [];
   if (!awaiting) return [{ ...step, status: "retrying" }];
   return isWaiting(run, job?.status) ? [{ ...step, status: "awaiting_approval" }] : [];
-}
-
-export function toApprovalView(approval: ApprovalRecord): ApprovalView {
-  const { _id: approvalId, tenantId: _, keyId: _key, path: _path, unsettledSince, ...fields } = approval;
-  const { status, decidedBy: decided_by } = fields;
-  const decision = status === "approved" || status === "rejected" ? status : undefined;
-  return toView({ approvalId, ...fields, decision, decided_by });
 }

@@ -4,12 +4,11 @@ import { publishSchema } from "../definitions/published-tools.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";
-import { approvalStates } from "../store/approval-store.ts";
 import { workflowRunEnds } from "../store/workflow-run-store.ts";
 import { stepsSchema, stepTypes } from "./steps.ts";
 
 /** The states of a run: three of an open one, and its ends. */
-const runStates = ["queued", "running", "awaiting_approval", ...workflowRunEnds] as const;
+export const workflowRunStates = ["queued", "running", "awaiting_approval", ...workflowRunEnds] as const;
 
 /** Longest input of a run, in characters of JSON. */
 const MAX_INPUT = 256_000;
@@ -77,8 +76,7 @@ export function withNamedInput<S extends z.ZodObject>(schema: S) {
   }, schema);
 }
 
-const decisionSchema = z.enum(["approved", "rejected"]);
-const approverSchema = z.enum(["owner", "admin"]);
+export const approverSchema = z.enum(["owner", "admin"]);
 
 const stepRunSchema = z.object({
   id: z.string(),
@@ -101,7 +99,7 @@ const runHead = {
   workflowName: z.string(),
   version: z.number().int(),
   jobId: idSchema("job"),
-  status: z.enum(runStates),
+  status: z.enum(workflowRunStates),
   awaiting: z
     .object({
       approvalId: idSchema("approval"),
@@ -139,42 +137,3 @@ export const workflowResultSchema = z.object({
   output: z.unknown().optional(),
 });
 export type WorkflowResult = z.output<typeof workflowResultSchema>;
-
-/** A decision that a run waits for, or has waited for. */
-export const approvalViewSchema = z.object({
-  approvalId: idSchema("approval"),
-  workflowId: idSchema("workflow"),
-  workflowName: z.string(),
-  runId: idSchema("workflowRun"),
-  stepId: z.string(),
-  assigneeRole: approverSchema,
-  message: z.string().optional(),
-  status: z.enum(approvalStates),
-  createdAt: z.iso.datetime(),
-  expiresAt: z.iso.datetime(),
-  decision: decisionSchema.optional().describe("Once somebody has decided"),
-  decidedBy: z.string().optional(),
-  decided_by: z.string().optional().describe("The same as `decidedBy`"),
-  decidedAt: z.iso.datetime().optional(),
-  comment: z.string().optional(),
-});
-export type ApprovalView = z.output<typeof approvalViewSchema>;
-
-/** An approval with the run that waits for it, as far as it has come. */
-export const approvalDetailSchema = approvalViewSchema.extend({
-  run: workflowRunViewSchema,
-  mayDecide: z.boolean().describe("Whether the caller's role is enough"),
-});
-export type ApprovalDetail = z.output<typeof approvalDetailSchema>;
-
-/** The body of a decision. A `decided_by` in it is ignored: the key says who decides. */
-export const decisionBodySchema = z.object({
-  decision: decisionSchema,
-  comment: z.string().max(4_000).optional(),
-});
-export type DecisionInput = z.output<typeof decisionBodySchema>;
-
-export const decisionResultSchema = approvalViewSchema.extend({
-  runStatus: z.enum(runStates),
-});
-export type DecisionResult = z.output<typeof decisionResultSchema>;

@@ -1,11 +1,13 @@
-import { errorOf, makeRunList, newRun, type RunRequest, takeRun } from "../definitions/runs.ts";
+import { callbackOf, errorOf, makeRunList, newRun, type RunRequest, takeRun } from "../definitions/runs.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
+import { defined } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
+import type { WorkflowApproval } from "../store/approval-store.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
-import { makeApprovals } from "./approvals.ts";
+import { expireApproval, settleDecision } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
@@ -14,7 +16,9 @@ import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
 import { countSteps, eachStep, kindOf, planSteps, type Step } from "./steps.ts";
 
 /** A run of a workflow to accept. */
-type WorkflowRunRequest = RunRequest<ExecuteInput> & { workflowId: string };
+type WorkflowRunRequest = RunRequest<ExecuteInput & { callback?: { url: string } | undefined }> & {
+  workflowId: string;
+};
 
 export type Workflows = ReturnType<typeof makeWorkflows>;
 
@@ -22,7 +26,6 @@ export type Workflows = ReturnType<typeof makeWorkflows>;
 export function makeWorkflows(deps: WorkflowsDeps) {
   const { workflowRuns, workflows } = deps.store;
   const work = makeWorkflowWork(deps);
-  const approvals = makeApprovals(deps);
   /** A run as it is at a time: when its approval is overdue then, both expire here. */
   const find = async (caller: Caller, workflowId: string | undefined, runId: string, at = Date.now()) => {
     const { tenantId } = caller;
@@ -30,12 +33,13 @@ export function makeWorkflows(deps: WorkflowsDeps) {
     if (!run || (workflowId !== undefined && run.workflowId !== workflowId) || !maySee(caller, run.caller.keyId))
       throw notFound("run");
     if (run.end || !run.awaiting || !isOverdue(run.awaiting, at)) return run;
-    await approvals.expireOverdue(tenantId);
+    await expireApproval(deps, { tenantId, _id: run.awaiting.approvalId });
     return (await workflowRuns.get(tenantId, runId)) ?? run;
   };
   return {
     ...makeWorkflowDefinitions(deps),
-    ...approvals,
+    /** Applies a decision to the run that waits for it; see `settleDecision`. */
+    settleDecision: (approval: WorkflowApproval) => settleDecision(deps, approval),
     /** A page of what is a tool of `/mcp`; and the one of a name. */
     listPublished: workflows.listPublished,
     findPublished: workflows.findPublished,
@@ -79,14 +83,15 @@ export function makeWorkflows(deps: WorkflowsDeps) {
 /** The record of a run that is about to be accepted, after all that can be refused now was checked. */
 async function toRun(deps: WorkflowsDeps, request: WorkflowRunRequest): Promise<WorkflowRunRecord> {
   const { workflowId, body } = request;
-  const { tenantId } = request.caller;
+  const { tenantId, keyId } = request.caller;
+  const input = await deps.guards.take({ tenantId, keyId, workflowId }, "input", body.input);
   const workflow = await deps.store.workflows.get(tenantId, workflowId);
   if (!workflow) throw notFound("workflow");
   const { version, name, definition } = workflow;
   const { inputSchema, steps } = toDefinition(workflow);
   if (inputSchema !== undefined) {
     const asker = { tenantId, key: `${workflowId}:${version}` };
-    await deps.evaluator.checkInput(asker, { inputSchema, input: body.input ?? null });
+    await deps.evaluator.checkInput(asker, { inputSchema, input: input ?? null });
   }
   await checkModels(deps, tenantId, steps);
   return {
@@ -96,8 +101,9 @@ async function toRun(deps: WorkflowsDeps, request: WorkflowRunRequest): Promise<
     version,
     name,
     definition,
-    ...(body.input === undefined ? {} : { input: JSON.stringify(body.input).toWellFormed() }),
+    ...(input === undefined ? {} : { input: JSON.stringify(input).toWellFormed() }),
     isWatched: true,
+    ...defined({ callback: callbackOf(request) }),
   };
 }
 

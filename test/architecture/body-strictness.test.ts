@@ -13,11 +13,21 @@ const grants = new Set([
   "post /ai/widget/key",
   "delete /ai/widget/key",
   "put /budget",
+  "put /guards",
+  "post /guards/check",
   "put /rag/settings",
   "put /settings",
   "post /rag/tools",
   "put /rag/tools/:id",
   "post /keys",
+  "post /schedules",
+  "put /schedules/:id",
+  "post /events/:name",
+  "post /triggers",
+  "put /triggers/:id",
+  "post /event-sources",
+  "post /webhooks",
+  "put /webhooks/:id",
 ]);
 
 /** The fields of other bodies that grant or limit: objects in them are strict at any depth. */

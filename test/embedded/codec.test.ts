@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { Binary, BSON, Double, Long, ObjectId, UUID } from "mongodb";
-import { decodeDocument } from "../../src/embedded/mongo/bson/bson-reader.ts";
-import { encodeDocument } from "../../src/embedded/mongo/bson/codec.ts";
+import { decodeDocument, encodeDocument } from "../../src/embedded/mongo/bson/codec.ts";
 
 const leaf = fc.oneof(
   fc.integer(),

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type Collection, type Document, MongoClient } from "mongodb";
+import { openStorage } from "../../src/embedded/mongo/storage/storage.ts";
 import { inFolder, withServer } from "./support.ts";
 
 type Host = { url: string; child: ChildProcess; kill(): Promise<void> };
@@ -88,5 +89,18 @@ describe("embedded store: a crash of its process", () => {
       const second = await withServer(folder, async () => "started").catch((error: unknown) => error);
       await host.kill();
       expect(String(second)).to.match(/locked/);
+    }));
+
+  it("waits for the disk at each commit only if it is told to", () =>
+    inFolder(async (folder) => {
+      const levelOf = (syncWrites: boolean) => {
+        const { sqlite, close } = openStorage(join(folder, "data.sqlite"), { syncWrites });
+        const level = sqlite.prepare("PRAGMA synchronous").get();
+        close();
+        return level;
+      };
+      const [normal, full] = [1, 2]; // https://www.sqlite.org/pragma.html#pragma_synchronous
+      expect(levelOf(false)).to.deep.equal({ synchronous: normal });
+      expect(levelOf(true)).to.deep.equal({ synchronous: full });
     }));
 });

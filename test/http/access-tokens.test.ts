@@ -129,7 +129,7 @@ describe("access tokens of the operator's authorization server", function () {
     }
   });
 
-  it("are told of by a 401, which says where, and by the metadata of the resource", async () => {
+  it("are announced by a 401 with their server, and by the metadata of the resource", async () => {
     for (const [path, resource] of [
       ["/mcp", "/mcp"],
       ["/ai/models", ""],

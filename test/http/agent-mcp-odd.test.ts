@@ -115,7 +115,7 @@ describe("an agent and an MCP server that deviates", function () {
     expect(answers.length).to.be.within(1, 100);
   });
 
-  it("begins a session that has ended again, once", async () => {
+  it("starts a session again once after it has ended", async () => {
     hasLost = true;
     for (const method of Object.keys(raw)) delete raw[method];
     server.methods.length = 0;

@@ -49,7 +49,7 @@ describe("an agent and an MCP server whose calls become tasks", function () {
         return Object.fromEntries(actions.map(({ action, observation, isError }) => [action, [isError, observation]]));
       };
 
-      it("reads the result of a task that ends, also when the server was unavailable once", async () => {
+      it("reads the result of a task that ends, even if the server was unavailable once", async () => {
         const seen = await observe("report", "flaky", "refused");
         expect(seen.far_report).to.deep.equal([undefined, "The report is done."]);
         expect(seen.far_flaky).to.deep.equal([undefined, "The report is done."]);

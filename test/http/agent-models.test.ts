@@ -48,7 +48,7 @@ describe("chats with an agent in the place of a model", function () {
   const newestRun = async (ofAgent = agentId) =>
     (await member.get(`/agents/${ofAgent}/runs?limit=1`)).string("data[0].runId");
 
-  it("give the answer of a durable run, with its steps as reasoning and what it cost", async () => {
+  it("return the answer of a durable run, with its steps as reasoning and its cost", async () => {
     add();
     const answer = await member.post(CHAT, { model: "agent:Adder", messages });
     expect(answer.status, answer.text).to.equal(200);
@@ -109,7 +109,7 @@ describe("chats with an agent in the place of a model", function () {
     ]);
   });
 
-  it("give the model what was said before, and keep it in the run", async () => {
+  it("give the model the earlier messages, and keep them in the run", async () => {
     upstream.play(() => ({ text: "As before." }));
     const earlier = [
       { role: "system", content: "Be brief." },
@@ -184,7 +184,7 @@ describe("chats with an agent in the place of a model", function () {
     expect(ended).to.deep.equal([0, 1, 2, 3]);
   });
 
-  it("name what the agent does not use, or refuse it where the caller is strict", async () => {
+  it("name settings that the agent does not use, or refuse them if the caller is strict", async () => {
     upstream.play(() => ({ text: "ok" }));
     const tool = { type: "function", function: { name: "weather", parameters: { type: "object" } } };
     const call = { id: "call_1", type: "function", function: { name: "weather", arguments: "{}" } };
@@ -265,7 +265,7 @@ describe("chats with an agent in the place of a model", function () {
     expect(answer.string("error.message")).to.equal("messages is longer than 200000 characters.");
   });
 
-  it("refuse pictures by 422 where a tool has a regulated profile, and its guard reads every message", async () => {
+  it("refuse pictures with 422 if a tool has a regulated profile, and let its guard read every message", async () => {
     const config = { pattern: "critique", profile: "healthcare" };
     const guarded = await makeAgent("Nurse", { tools: [{ type: "composite", config }] });
     const model = `agent:${guarded}`;

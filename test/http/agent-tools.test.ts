@@ -58,7 +58,7 @@ describe("tools of agents", function () {
   const calculator = { type: "calculator" };
   const http = (fields: object = {}) => ({ type: "http_request", config: { allowedHosts: [site.host], ...fields } });
 
-  it("are called in parallel when one answer requests several, each with a key of its own", async () => {
+  it("are called in parallel if one answer requests several, each with its own key", async () => {
     const bothAreThere = Promise.withResolvers<void>();
     let there = 0;
     for (const path of ["/a", "/b"]) {
@@ -127,7 +127,7 @@ describe("tools of agents", function () {
   }
 
   for (const name of ["extract-sum", "constructor", "tool_call"]) {
-    it(`are called whatever they are called: ${name}`, async () => {
+    it(`are called even if they have an odd name: ${name}`, async () => {
       const step = await observed([{ ...calculator, name }], name, { expression: "6*7" });
       expect([step.isError, step.observation]).to.deep.equal([undefined, "42"]);
     });
@@ -272,7 +272,7 @@ describe("tools of agents", function () {
     expect(step.observation).to.contain("open-word").and.not.to.contain("closed-word");
   });
 
-  it("run another agent, whose own audit log can be read, three deep at most", async () => {
+  it("run another agent with its own readable audit log, up to three levels deep", async () => {
     const make = async (tools: object[]) =>
       (await member.post("/agents", { name: "Inner", model, systemPrompt: "Inner.", tools })).string("agentId");
     const ask: AgentScript = ({ input, turn, tools }) => {
@@ -344,7 +344,7 @@ describe("tools of agents", function () {
     expect(await test.platform.store.callbacks.due(new Date(Date.now() + 60_000), 100, [])).to.deep.equal([]);
   });
 
-  it("run a workflow with all digits of a whole number, as a text where a double would round it", async () => {
+  it("run a workflow with all digits of a whole number, as a text if a double would round it", async () => {
     const steps = [{ type: "rag_query", id: "found", query: "{{ input.id }}" }];
     const { body } = await member.post("/workflows", { name: "Digits", steps });
     const tools = [{ type: "workflow", config: { workflowId: (body as { workflowId: string }).workflowId } }];
@@ -421,7 +421,7 @@ describe("tools of agents", function () {
       expect(flood.observation).to.have.length.below(500);
     });
 
-    it("return their results, whatever output pattern the server declares", async () => {
+    it("return their results, even if the server declares an odd output pattern", async () => {
       const outputSchema = { type: "object", properties: { key: { type: "string", pattern: "^(a+)+$" } } };
       const answers: Record<string, object> = {
         initialize: {

@@ -63,7 +63,7 @@ describe("agents that call agents", function () {
     expect(mostAtOnce).to.be.within(2, AT_ONCE);
   });
 
-  it("start so many runs in one tree, of whatever kind, and are told when there are no more", async () => {
+  it("start a limited number of runs of any kind in one tree, and read an error beyond it", async () => {
     const { member } = harness;
     const inner = await makeAgent([]);
     // biome-ignore lint/suspicious/noThenProperty: the interface names it so, and it is no function

@@ -102,7 +102,7 @@ describe("agents", () => {
       param: "model",
       code: "unknown_model",
     },
-    { why: "51 iterations", body: { maxIterations: 51 }, param: "maxIterations" },
+    { why: "2001 iterations", body: { maxIterations: 2_001 }, param: "maxIterations" },
     { why: "no system prompt", body: { systemPrompt: "" }, param: "systemPrompt" },
   ];
   for (const { why, body, param, code = "invalid_request" } of bad) {

@@ -116,7 +116,7 @@ describe("allowed tools", function () {
     expect(offered.map((tool) => tool.function.name)).to.deep.equal(["patch", "agents__find"]);
   });
 
-  it("that do not run here are left out and named; where none is left, the model calls none", async () => {
+  it("that do not run here are left out and named; if none is left, the model calls none", async () => {
     const search = { type: "web_search" };
     const tools = [search, ofResponses("find")];
     const both = responsesChoice("required", [search, ofResponses("find")]);

@@ -65,7 +65,7 @@ describe("approvals", function () {
     expect(days).to.equal(7 * 86_400_000);
   });
 
-  it("are decided by keys with the role; the decider is the key's subject, whatever the body says", async () => {
+  it("are decided by keys with the role; the decider is the key's subject, even if the body names another", async () => {
     const { member, admin, owner } = harness;
     const decide = { decision: "approved", comment: "Fine.", decided_by: "somebody else", decidedBy: "me" };
     const forOwner = await waiting([ask({ assigneeRole: "owner" })]);
@@ -167,7 +167,7 @@ describe("approvals", function () {
     expect([late.status, late.at("error.details.status")]).to.deep.equal([409, "expired"]);
   });
 
-  it("read as expired from their deadline on, wherever they are read, before a sweep finds them", async () => {
+  it("read as expired from their deadline on, on every route, even before a sweep finds them", async () => {
     const quiet = await openWorkflowHarness({ env: { RECONCILE_EVERY_MS: "600000" } });
     try {
       const workflowId = await quiet.create([ask({ timeoutMs: 1_000 })]);
@@ -226,7 +226,7 @@ describe("approvals", function () {
     expect(run.at("steps[0].output.decidedBy")).to.equal("x");
   });
 
-  it("are as many as jobs may be open, also where an agent starts the workflow", async () => {
+  it("are limited to the number of open jobs, even if an agent starts the workflow", async () => {
     const small = await openWorkflowHarness({ env: { MAX_OPEN_JOBS: "3" } });
     try {
       const { member, admin, model } = small;

@@ -63,7 +63,7 @@ describe("responses in the background", function () {
     return { letGo: resolve, called: pollUntil(() => upstream.requests.length > 0, { what: "the call of the model" }) };
   };
 
-  it("are there at once, run as a job, and are polled, also what continues them", async () => {
+  it("exist at once, run as a job, and can be polled, as can responses that continue them", async () => {
     const { letGo, called } = heldTurn();
     const queued = await openai.responses.create({ model, input, background, metadata: { run: "7" } });
     expect(queued).to.include({ background: true, store: true, error: null });
@@ -126,7 +126,7 @@ describe("responses in the background", function () {
     expect(events.at(-1)?.type).to.equal("response.completed");
   });
 
-  it("can be streamed again only where their events are recorded", async () => {
+  it("can be streamed again only if their events are recorded", async () => {
     const plain = await openai.responses.create({ model, input });
     const polled = await openai.responses.create({ model, input, background });
     for (const { id } of [plain, polled]) {
@@ -224,7 +224,7 @@ describe("responses in the background", function () {
     expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "callback"]);
   });
 
-  it("are made once for the same idempotency key, and are always stored", async () => {
+  it("run once for the same idempotency key, and are always stored", async () => {
     const headers = { "idempotency-key": "background-1" };
     const [first, again] = [
       await client.post(path, { model, input, background }, { headers }),

@@ -55,7 +55,7 @@ describe("chats that may wait for a batch", () => {
     );
   };
 
-  it("end as failed where the answer does not match the schema that was asked for", async () => {
+  it("fail if the answer does not match the requested schema", async () => {
     const schema = { type: "object", properties: { at: { $ref: "#/$defs/at" } }, $defs: { at: { type: "string" } } };
     const format = { type: "json_schema", json_schema: { name: "lease", schema } };
     const accepted = await ask(models.openai, "When?", { body: { response_format: format } });
@@ -65,7 +65,7 @@ describe("chats that may wait for a batch", () => {
     expect(spent).to.be.greaterThan(0);
   });
 
-  it("say how likely the tokens were, where that is asked for", async () => {
+  it("report the probability of tokens if that was requested", async () => {
     const job = await endOf(await ask("gpt-4.1-mini", "When?", { body: { logprobs: true, top_logprobs: 1 } }));
     expect(job.at("result.choices[0].logprobs.content")).to.deep.equal([batchLogprob]);
   });
@@ -85,7 +85,7 @@ describe("chats that may wait for a batch", () => {
     ],
   };
   for (const [provider, words] of Object.entries(ends)) {
-    it(`say how they ended, in whatever word of ${provider}'s`, async () => {
+    it(`report their finish reason for every word that ${provider} uses`, async () => {
       const model = models[provider as keyof typeof models];
       const asked = await Promise.all(words.map(([word]) => ask(model, `END:${word}`)));
       for (const [place, accepted] of asked.entries()) {
@@ -99,7 +99,7 @@ describe("chats that may wait for a batch", () => {
     });
   }
 
-  it("fail where the provider says that it failed", async () => {
+  it("fail if the provider reports a failure", async () => {
     const job = await endOf(await ask(models.openai, "END:error"));
     expect([job.at("status"), job.at("error.code")]).to.deep.equal(["failed", "provider_failed"]);
     expect(JSON.stringify(job.at("error"))).to.include("Re: END:error");
@@ -299,7 +299,7 @@ describe("chats that may wait for a batch", () => {
       }
     });
 
-    it("are answered by another batch when a late worker put them into one that has ended", async () => {
+    it("are answered by another batch if a late worker put them into one that has ended", async () => {
       const tenantId = await tenantOf(test);
       const { store } = test.platform;
       const first = await endOf(await ask(models.openai, "of the batch that has ended"));

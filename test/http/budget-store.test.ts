@@ -36,7 +36,7 @@ describe("the budgets' store", () => {
     return { budgets, tenantId, find, expectFound, take, settle };
   };
 
-  it("begins a month once, for one tenant", async () => {
+  it("starts a month once for each tenant", async () => {
     const { budgets, tenantId, expectFound } = await begin();
     expect(await budgets.begin(tenantId, month, { limitNanoUsd: 7, leftNanoUsd: 7 })).to.equal(false);
     await expectFound({});

@@ -44,7 +44,7 @@ describe("the cache of answers", () => {
   };
   const statusOf = (response: { at(path: string): unknown }) => response.at("_preprocessing.cache.status");
 
-  it("answers a repeat without asking the model, for nothing, with a log record of its own", async () => {
+  it("answers a repeat without a model call and without cost, with its own log record", async () => {
     const question = fresh();
     const first = await chat(question);
     expect([first.at("text"), first.at("cached"), statusOf(first)]).to.deep.equal([answer, false, "miss"]);

@@ -22,7 +22,7 @@ describe("calls that lead to calls of this service", function () {
     await site.close();
   });
 
-  it("are refused beyond three, whatever jobs stand between them", async () => {
+  it("are refused beyond three, even with jobs between them", async () => {
     upstream.play(({ turn }) =>
       turn === 1
         ? { calls: [{ name: "http_request", arguments: { url: `${site.origin}/again`, method: "GET" } }] }

@@ -28,6 +28,7 @@ describe("callbacks of jobs", function () {
     harness.site.on(path, (_, response) => void response.writeHead(204).end());
     return { callback: { url: `${harness.site.origin}${path}` } };
   };
+  const typesAt = (path: string) => received(path).map((one) => (one as { type: string }).type);
   const message = (path: string) => pollUntil(() => received(path)[0], { what: `a message to ${path}` });
 
   it("report the end of each kind of job, once, signed, with ids and no contents", async () => {
@@ -57,7 +58,7 @@ describe("callbacks of jobs", function () {
     for (const at of calls.keys()) expect(received(`/told-${at}`), "once").to.have.lengthOf(1);
   });
 
-  it("report why a job failed, and that one was cancelled", async () => {
+  it("report why a job failed, and that a job was cancelled", async () => {
     const failing = await harness.create([{ type: "ai_completion", model: chatModel, prompt: "{{ input.none }}" }]);
     await harness.member.post(`/workflows/${failing}/execute`, { input: {}, ...callbackTo("/failed") });
     const failed = (await message("/failed")) as { type: string; data: { error: { code: string } } };
@@ -65,9 +66,44 @@ describe("callbacks of jobs", function () {
     const waiting = await harness.create([{ type: "human_approval", assigneeRole: "owner" }]);
     const started = await harness.member.post(`/workflows/${waiting}/execute`, callbackTo("/cancelled"));
     await harness.reach(waiting, started.string("runId"), "awaiting_approval");
-    expect(received("/cancelled")).to.deep.equal([]);
+    expect(typesAt("/cancelled")).not.to.include("job.cancelled");
     await harness.member.post(`/jobs/${started.string("jobId")}/cancel`);
-    expect(((await message("/cancelled")) as { type: string }).type).to.equal("job.cancelled");
+    await pollUntil(() => typesAt("/cancelled").includes("job.cancelled"));
+  });
+
+  it("report approvals of both kinds when they are asked for and when they are decided on, without arguments", async () => {
+    harness.model.play(({ turn }) =>
+      turn === 1 ? { calls: [{ name: "calculator", arguments: { expression: "40+2" } }] } : { text: "Done." },
+    );
+    const approval = { assigneeRole: "admin" };
+    const about = { name: "A", model: chatModel, systemPrompt: "x", tools: [{ type: "calculator", approval }] };
+    const agentId = (await harness.member.post("/agents", about)).string("agentId");
+    const workflowId = await harness.create([{ type: "human_approval", id: "sign", assigneeRole: "admin" }]);
+    const calls = [
+      [`/agents/${agentId}/run`, { input: "Hi" }, { kind: "agent", agentId, toolName: "calculator" }],
+      [`/workflows/${workflowId}/execute`, {}, { kind: "workflow", workflowId, stepId: "sign" }],
+    ] as const;
+    for (const [at, [path, body, expected]] of calls.entries()) {
+      const to = `/approvals-${at}`;
+      const started = await harness.member.post(path, { ...body, ...callbackTo(to) }, later);
+      const asked = (await message(to)) as { type: string; data: Record<string, string> };
+      expect(asked.type).to.equal("approval.requested");
+      expect(asked.data).to.deep.include({ ...expected, status: "pending", runId: started.string("runId") });
+      expect(JSON.stringify(asked)).not.to.contain("40+2");
+      await harness.admin.post(`/workflows/approvals/${asked.data.approvalId}/decide`, {
+        decision: "approved",
+        comment: "Fine.",
+      });
+      await pollUntil(() => typesAt(to).length === 3, { what: "three messages" });
+      expect(typesAt(to).sort()).to.deep.equal(["approval.decided", "approval.requested", "job.completed"]);
+      const decided = (received(to) as { type: string; data: object }[]).find(
+        ({ type }) => type === "approval.decided",
+      );
+      expect(decided?.data).to.deep.include({ status: "approved", decidedBy: "admin@test", comment: "Fine." });
+      const ids = harness.site.requests.flatMap((one) => (one.path === to ? [one.headers["webhook-id"]] : []));
+      expect(ids.slice(0, 1)).to.deep.equal([`${asked.data.approvalId}:requested`]);
+    }
+    harness.model.play(() => ({ text: "Done." }));
   });
 
   it("are sent again, under the same id, when the receiver did not accept them", async () => {

@@ -200,7 +200,7 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     });
   });
 
-  it("calls OpenAI's models by the Responses API where Chat Completions cannot do what is asked", async () => {
+  it("calls OpenAI's models by the Responses API if Chat Completions cannot serve the request", async () => {
     const cases: [path: string, body: object][] = [
       ["/v1/chat/completions", { model: "gpt-6-astra" }],
       ["/v1/responses", { model: "gpt-6-astra", tools }],

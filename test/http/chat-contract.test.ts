@@ -218,7 +218,7 @@ describe("chat contract on the wire", () => {
     });
   }
 
-  it("names what it adjusted at repeats, too, and in the same body in debug mode", async () => {
+  it("names its adjustments again for a repeat, and in the same body in debug mode", async () => {
     const body = { messages, model: "gpt-5.5", temperature: 0.3, tone: "kind" };
     for (const debug of [{}, { "x-svc-debug": "true" }]) {
       const headers = { ...debug, "idempotency-key": `adjusted ${JSON.stringify(debug)}` };

@@ -102,7 +102,7 @@ describe("settings of a chat", () => {
     ["gpt-6-luna", { reasoning_effort: "minimal" }, "reasoning_effort;used=none", "none"],
   ];
   for (const [model, setting, ignored, sent] of left) {
-    it(`are adjusted or left out where ${model} does not take them, and named: ${ignored}`, async () => {
+    it(`are adjusted or left out if ${model} does not take them, and named: ${ignored}`, async () => {
       const answered = await client.post("/v1/chat/completions", { model, messages, ...setting });
       expect([answered.status, answered.headers.get("x-svc-ignored")]).to.deep.equal([200, ignored]);
       const { body } = fake.requests[0] ?? {};
@@ -139,7 +139,7 @@ describe("settings of a chat", () => {
     expect(new Set(fake.requests.map(({ path }) => path))).to.have.all.keys("/v1/chat/completions", "/v1/responses");
   });
 
-  it("leave a tier out that the model does not have, or that has no price", async () => {
+  it("lose a tier that the model does not have, or that has no price", async () => {
     for (const [model, tier] of [
       ["gpt-4.1", "flex"],
       ["claude-opus-5", "flex"],

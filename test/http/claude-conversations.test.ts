@@ -69,7 +69,7 @@ describe("conversations with Claude", function () {
     return Math.round(Number((await client.get("/usage")).at("total.costUsd")) * 1e9);
   };
 
-  it("cost what the provider's invoice says over ten iterations of an agent, which read their beginning from its cache", async () => {
+  it("cost what the provider's invoice says over ten iterations of an agent, which read their start from the cache", async () => {
     const spentBefore = await ledger();
     const turns = Array.from({ length: 9 }, (_, place) => place + 1).map((turn) => {
       const calls = turn === 4 ? [1, 2] : [1];

@@ -81,13 +81,13 @@ describe("collections of documents", () => {
 
   describe("that a key is limited to", () => {
     for (const mode of ["vector", "lexical", "hybrid"]) {
-      it(`are all that its queries find, in ${mode} mode`, async () => {
+      it(`are the only ones in which its queries find documents, in ${mode} mode`, async () => {
         expect(await find(limited, { mode })).to.deep.equal([ids.pumps]);
         expect(await find(limited, { mode, documentIds: Object.values(ids) })).to.deep.equal([ids.pumps]);
       });
     }
 
-    it("are the only ones that it names", async () => {
+    it("are the only ones that it may name", async () => {
       for (const collection of ["cranes", ["pumps", "default"]]) {
         const found = await limited.post("/rag/query", { query: "valve", collection });
         expect([found.status, found.at("error.code")]).to.deep.equal([403, "insufficient_scope"]);
@@ -96,7 +96,7 @@ describe("collections of documents", () => {
       expect((await limited.get("/rag/documents?collection=cranes")).status).to.equal(403);
     });
 
-    it("hold all documents that it lists, reads and deletes", async () => {
+    it("contain every document that it can list, read and delete", async () => {
       const list = await limited.get("/rag/documents");
       expect((list.body as Result[]).map(({ documentId }) => documentId)).to.deep.equal([ids.pumps]);
       expect(list.headers.get("x-total-count")).to.equal("1");
@@ -120,7 +120,7 @@ describe("collections of documents", () => {
       expect((await limited.delete(`/rag/documents/${id}`)).status).to.equal(204);
     });
 
-    it("are all that an agent's tool finds in its runs", async () => {
+    it("are the only ones that an agent's tool searches in its runs", async () => {
       const tools = [{ type: "rag_query", config: { topK: 20 } }];
       const agent = { name: "Valves", model: "meta-llm", systemPrompt: "Search the documents.", tools };
       const path = `/agents/${(await owner.post("/agents", agent)).string("agentId")}`;
@@ -136,7 +136,7 @@ describe("collections of documents", () => {
       }
     });
 
-    it("are all that a workflow's step finds in its runs, and what the step names besides is refused", async () => {
+    it("are the only ones that a workflow's step searches in its runs, and a step that names another is refused", async () => {
       const run = async (client: ApiClient, step: object) => {
         const steps = [{ type: "rag_query", query: "valve pressure", ...step }];
         const path = `/workflows/${(await owner.post("/workflows", { name: "Valves", steps })).string("workflowId")}`;
@@ -149,13 +149,13 @@ describe("collections of documents", () => {
       expect(await run(limited, { collection: "cranes" })).to.deep.equal([]);
     });
 
-    it("are all that MCP's tool finds", async () => {
+    it("are the only ones that the MCP tool searches", async () => {
       const params = { name: "svc_rag_query", arguments: { query: "valve pressure", topK: 20 } };
       const { text } = await limited.post("/mcp", { jsonrpc: "2.0", id: 1, method: "tools/call", params });
       expect(text).to.contain(ids.pumps).and.not.to.contain(ids.cranes).and.not.to.contain(ids.default);
     });
 
-    it("are those of the keys that it makes, and of its sessions", async () => {
+    it("also limit the keys that it makes and its sessions", async () => {
       const limitedOwner = await clientOf({ role: "owner", collections: ["pumps", "cranes"] });
       for (const collections of [["default"], ["pumps", "default"]]) {
         expect((await limitedOwner.post("/keys", { collections })).status).to.equal(403);
@@ -168,7 +168,7 @@ describe("collections of documents", () => {
       expect([ambiguous.status, ambiguous.at("error.param")]).to.deep.equal([400, "collection"]);
     });
 
-    it("belong to the repeats of its calls, whoever has the same subject", async () => {
+    it("also limit repeats of its calls, even for another key of the same subject", async () => {
       const headers = { "idempotency-key": "twice" };
       const body = { query: "valve pressure", topK: 20 };
       const wide = await clientOf({ subject: "limited@test" });

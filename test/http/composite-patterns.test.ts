@@ -107,7 +107,7 @@ describe("the transcript of a composite pattern", () => {
       };
     };
 
-    it("drafts, and takes feedback and refines three times at most, always on the latest draft", async () => {
+    it("drafts, then takes feedback and refines up to three times, always on the latest draft", async () => {
       const answer = await run(
         "self-reflection",
         [a],
@@ -250,7 +250,7 @@ describe("the transcript of a composite pattern", () => {
       expect([answer.at("output"), answer.at("stepsExecuted")]).to.deep.equal(["Redis", 6]);
     });
 
-    it("discusses twice at most, then votes by recalibrated confidence", async () => {
+    it("discusses up to twice, then votes by recalibrated confidence", async () => {
       const answer = await run("consensus", [a, b, c], ({ model }) =>
         model === c ? opinion("Memcached", 1) : opinion("Redis", 0.6),
       );
@@ -305,7 +305,7 @@ describe("the transcript of a composite pattern", () => {
       expect(answer.at("dissent[0].models")).to.deep.equal([c]);
     });
 
-    it("has a judge write from the transcript where answers are texts", async () => {
+    it("has a judge write from the transcript if answers are free texts", async () => {
       const answer = await run("debate", [a, b, c], (call) =>
         taskOf(call) === "judge"
           ? "judged"
@@ -411,7 +411,7 @@ describe("the transcript of a composite pattern", () => {
       await gateway.setBudget(tenantId, null);
     });
 
-    it("are called once more in all when too few answered, and the caller learns why", async () => {
+    it("are all called once more if too few answered, and the caller learns why", async () => {
       const answer = await run("chain-of-thought", [a], () => failure);
       expect(answer.status).to.equal(400);
       expect(upstream.calls).to.have.length(2);

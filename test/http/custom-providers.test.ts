@@ -147,7 +147,7 @@ describe("custom providers", () => {
     expect(upstream.requests).to.deep.equal([]);
   });
 
-  it("take the short key of a server that wants any, which is found in no text", async () => {
+  it("take the short key of a server that wants any key, and show it nowhere", async () => {
     expect((await put("lab-a", { key: "ollama" })).at("keyPreview")).to.equal("…");
     expect((await chat()).status).to.equal(200);
     expect(keyUsed()).to.equal("ollama");
@@ -248,7 +248,7 @@ describe("custom providers", () => {
       expect([gone.status, gone.at("error.code")]).to.deep.equal([400, "unknown_model"]);
     });
 
-    it(`answer at once where a batch is asked for, and say why, by ${wire}`, async () => {
+    it(`answer at once if a batch was requested, and say why, by ${wire}`, async () => {
       await put("lab-a", ofWire());
       const answered = await chat({ prefer_async: true });
       expect([answered.status, answered.headers.get("x-svc-batch")]).to.deep.equal([
@@ -330,7 +330,7 @@ describe("custom providers", () => {
     }
   });
 
-  it("fail when they answer with too much, with a redirect, or with what is no chunk", async () => {
+  it("fail if they answer with too much, with a redirect, or with something that is no chunk", async () => {
     await put("lab-g");
     const model = "lab-g/lab/small";
     const call = { index: 4_000_000_000, id: "a", function: { name: "weather", arguments: "{}" } };
@@ -358,7 +358,7 @@ describe("custom providers", () => {
     expect(crowded.at("error.code"), crowded.text).to.equal("provider_failed");
   });
 
-  it("answer with no more than their model can say, and are read of an error as far as it explains", async () => {
+  it("fail if their answer exceeds the model's limit, and have their errors read only as far as they explain", async () => {
     const short = { ...model, id: "lab/short", maxOutput: 1_000 };
     await put("lab-k", { models: [model, short] });
     const answerOf = (characters: number) =>
@@ -377,7 +377,7 @@ describe("custom providers", () => {
     expect([refused.status, refused.at("error.details.status")], refused.text).to.deep.equal([400, 400]);
   });
 
-  it("are not called when their key cannot be read, as one that was sealed for another provider", async () => {
+  it("are not called if their key cannot be read, such as a key that was sealed for another provider", async () => {
     await put("lab-h");
     await put("lab-i");
     const { customProviders } = test.platform.store;

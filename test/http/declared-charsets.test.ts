@@ -29,7 +29,7 @@ describe("the declared charset of a document", () => {
     return chunks.text;
   };
 
-  it("is read from the part of a form, wherever the file stands in it", async () => {
+  it("is read from the part of a form, at whichever place the file is", async () => {
     for (const charset of ["macintosh", "windows-1257"]) {
       const file = new File([new Uint8Array(encode(word, charset))], "a.txt", {
         type: `text/plain; charset=${charset}`,

@@ -47,7 +47,7 @@ describe("versions of definitions", () => {
     }
   });
 
-  it("are restored with the headers of tools that they had, which nobody reads", async () => {
+  it("are restored with the secret headers of their tools", async () => {
     const tool = (token: string) => ({
       type: "http_request",
       config: { allowedHosts: ["desk.example.com"], headers: { authorization: `Bearer ${token}` } },
@@ -110,7 +110,7 @@ describe("versions of definitions", () => {
     expect((await owner.get(path)).at("version")).to.equal(2);
   });
 
-  it("are kept 20 at most, and 2 MiB of them, of workflows; they go with the workflow", async () => {
+  it("are limited to 20 and to 2 MiB for a workflow, and are deleted with it", async () => {
     const path = `/workflows/${(await owner.post("/workflows", steps("0"))).string("workflowId")}`;
     for (let n = 1; n <= 22; n += 1) await put(path, steps(`${n}`));
     const versions = await versionsOf(path);
@@ -132,7 +132,7 @@ describe("versions of definitions", () => {
     expect(await test.platform.store.definitionVersions.list(tenantId, id)).to.deep.equal([]);
   });
 
-  it("begin with the current one of a definition that an earlier release wrote", async () => {
+  it("start with the current one of a definition that an earlier release wrote", async () => {
     const path = `/workflows/${(await owner.post("/workflows", steps("a"))).string("workflowId")}`;
     await put(path, steps("b"));
     const tenantId = (await owner.get("/me")).string("tenantId");

@@ -36,7 +36,7 @@ describe("documents that are kept", () => {
     return client.request("POST", "/rag/ingest", { raw: form });
   };
 
-  it("are replaced by the caller's own id or by theirs, with one source kept of each", async () => {
+  it("are replaced by the caller's id or by the document's id, and keep one source each", async () => {
     const externalId = "wiki/42";
     const id = await ingest({ externalId, content: "The ferry leaves at nine.", metadata: { page: 1 } });
     expect(await ingest({ externalId, content: "The ferry leaves at ten." })).to.equal(id);
@@ -126,7 +126,7 @@ describe("documents that are kept", () => {
     }
   });
 
-  it("are looked at for a range as far as a bound, and what found them says whether there were more", async () => {
+  it("are examined for a range up to a bound, and the search says whether more were left", async () => {
     for (let n = 0; n < 4; n += 1) await ingest({ content: `Lamp ${n}.`, collection: "lamps", metadata: { watts: n } });
     const search = async (most: number) => {
       const scan = { matches: ({ watts }: Record<string, unknown>) => Number(watts) >= 0, most };
@@ -138,7 +138,7 @@ describe("documents that are kept", () => {
     expect(await search(4)).to.deep.equal([4, false]);
   });
 
-  it("are the only ones that are looked at, where a query names them", async () => {
+  it("are the only ones examined if a query names them", async () => {
     const id = await ingest({ content: "The derrick turns.", metadata: { tons: 3 } });
     const { store } = platform.platform;
     const idsByTags = () => Promise.reject(new Error("other documents were looked at"));
@@ -194,7 +194,7 @@ describe("documents that are kept", () => {
     expect((await client.request("PATCH", `/rag/documents/${text}`, { body: { name: "a.txt" } })).status).to.equal(400);
   });
 
-  it("are not seen from the instant on at which they expire, and then deleted", async () => {
+  it("are invisible from the instant they expire, and deleted afterwards", async () => {
     const content = "The buoy blinks twice.";
     const id = await ingest({ content, expiresAt: new Date(Date.now() + 3_600_000).toISOString() });
     expect(await find({ query: "buoy blinks", documentIds: [id] })).to.have.length(1);

@@ -33,7 +33,7 @@ describe("the refresh of a document", () => {
     server.close();
   });
 
-  it("reads the URL again where its server says that it has changed, and only then", async () => {
+  it("reads the URL again only if its server says that it has changed", async () => {
     const made = await client.post("/rag/ingest", { url: `${origin}/buoy` });
     const id = made.string("documentId");
     const path = `/rag/documents/${id}`;

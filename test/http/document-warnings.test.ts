@@ -61,7 +61,7 @@ describe("the account of a document", () => {
     expectScan(listed?.warnings ?? []);
   });
 
-  it("is empty where nothing is missing", async () => {
+  it("is empty if nothing is missing", async () => {
     const made = await client.post("/rag/ingest", { content: "# Anchors\n\nThey are heavy." });
     expect(made.at("warnings")).to.deep.equal([]);
     expect((await get(made.string("documentId"))).at("warnings")).to.deep.equal([]);

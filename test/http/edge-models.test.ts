@@ -77,7 +77,7 @@ describe("an edge server whose models no setting names", () => {
     }
   });
 
-  it("serves one model where EDGE_MODEL names it, and is not asked", async () => {
+  it("serves one model if EDGE_MODEL names it, and is not asked for its list", async () => {
     edge.listModels(listOf("llama-4"));
     await withPlatform({ EDGE_MODEL: "mine" }, async (client) => {
       expect(await edgeIds(client, "chat")).to.deep.equal(["mine"]);
@@ -99,7 +99,7 @@ describe("an edge server whose models no setting names", () => {
     });
   }
 
-  it("is asked again, and keeps what it listed last while it fails", async () => {
+  it("is asked again, and its last list stays valid while it fails", async () => {
     const lists: string[][] = [];
     const settings = { baseUrl: edge.url, apiKey: undefined, model: undefined, embeddingModel: undefined };
     edge.listModels(listOf("llama-4"));

@@ -151,7 +151,7 @@ describe("errors and bad input", () => {
     expect([head.status, head.text]).to.deep.equal([200, ""]);
   });
 
-  it("calls that lead nowhere or have no key are all answered, many at once at the pace of 800 a second", async () => {
+  it("calls without a route or a key are all answered, many at once at 800 a second", async () => {
     const paths = Array.from({ length: 400 }, (_, n) => (n % 2 === 0 ? `/nothing/${n}` : "/jobs"));
     const heads = paths.map((path) => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n`);
     const startedAt = performance.now();
@@ -189,7 +189,7 @@ describe("errors and bad input", () => {
     expect(await send("OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).to.match(/^HTTP\/1\.1 404 /);
   });
 
-  it("of a path, only names and ids are logged, whatever else its caller put there", async () => {
+  it("only names and ids of a path are logged, and no other text of the caller", async () => {
     const lines: string[] = [];
     const destination = { write: (line: string) => void lines.push(line) };
     const api = await serveApi({
@@ -233,7 +233,7 @@ describe("errors and bad input", () => {
     }
   });
 
-  it("every response has its id and the security headers, whatever part sends it", async () => {
+  it("every response has its id and the security headers, whichever part of the API sends it", async () => {
     const operator = { authorization: "Bearer operator-token-of-the-tests" };
     const stream = { messages: [{ role: "user", content: "Hello" }], stream: true };
     const calls: [method: string, path: string, status: number, init?: RequestInit][] = [

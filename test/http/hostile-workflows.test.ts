@@ -11,7 +11,7 @@ describe("workflows written to exhaust the service", function () {
   });
   after(() => harness?.close());
 
-  it("are refused when they are saved, where that can be detected", async () => {
+  it("are refused when they are saved, if that can be detected", async () => {
     const { member } = harness;
     const refuse = async (body: object, param: string, message: RegExp) => {
       const answer = await member.post("/workflows", { name: "Hostile", ...body });

@@ -91,7 +91,7 @@ describe("the records of idempotent calls", () => {
     await expectUnchanged(other);
   });
 
-  it("belong to a tenant: a filter without a tenant, or with another one, is refused", async () => {
+  it("belong to a tenant: a filter without a tenant, or with another tenant, is refused", async () => {
     const { idempotency, own } = await begin();
     expect(await idempotency.find("ten_another", own._id)).to.equal(null);
     expect(() => ofTenant("", { _id: own._id })).to.throw(TypeError, "needs the tenant's id");

@@ -101,7 +101,7 @@ describe("identifiers and quantities in another spelling than the text has", fun
     expect(await missedBy("lexical")).to.deep.equal([]);
   });
 
-  it("stand first by the one that is meant, and not by one that is near", async () => {
+  it("rank the passage with the same identifier first, before one with a similar identifier", async () => {
     for (const [query, text] of [
       ["E04", "E-04"],
       ["DN50", "DN 50"],
@@ -116,7 +116,7 @@ describe("identifiers and quantities in another spelling than the text has", fun
 });
 
 describe("words with characters that nobody sees, or in another form of their letters", () => {
-  it("are found as they are typed, and typed in that form they find what is written plainly", async () => {
+  it("are found in plain spelling, and find plain spelling if typed in that form", async () => {
     const test = await startPlatform();
     try {
       const client = makeClient({ url: test.url, key: test.keys.member });

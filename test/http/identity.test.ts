@@ -81,7 +81,7 @@ describe("identity and keys", () => {
     }
   });
 
-  it("a revoked key is refused within 5 seconds, also where it was just used", async () => {
+  it("a revoked key is refused within 5 seconds, even if it was just used", async () => {
     const owner = client(platform.keys.owner);
     const made = await owner.post("/keys", { role: "member" });
     const revoked = client(made.string("key"));

@@ -34,7 +34,7 @@ describe("jobs over HTTP", () => {
       return ["completed", "failed", "cancelled"].includes(job.string("status")) ? job : undefined;
     });
 
-  it("respond-async answers 202 at once, with where to look", async () => {
+  it("respond-async answers 202 at once, with the URL of the job", async () => {
     const accepted = await submit(1);
     const jobId = accepted.string("jobId");
     expect(accepted.headers.get("location")).to.equal(`/jobs/${jobId}`);
@@ -49,7 +49,7 @@ describe("jobs over HTTP", () => {
     expect(Date.parse(job.string("finishedAt"))).to.be.at.least(Date.parse(job.string("createdAt")));
   });
 
-  it("says what it works on, and whose it is", async () => {
+  it("shows its subject and its owner", async () => {
     const accepted = await submit(31);
     const listed = await member.get("/jobs?kind=ingestion&limit=1");
     expect(listed.at("data[0]")).to.deep.include({

@@ -6,6 +6,7 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const FILE_BYTES = 16 << 20;
 const READERS = 6;
+const MANY_READERS = 80;
 
 describe("the content of a large file", function () {
   this.timeout(60_000);
@@ -67,6 +68,18 @@ describe("the content of a large file", function () {
     }
   });
 
+  it("takes a megabyte at most of memory for each of many readers that take none", async () => {
+    const before = process.memoryUsage().arrayBuffers;
+    const readers = await Promise.all(Array.from({ length: MANY_READERS }, () => read(`${url}/content`)));
+    try {
+      await makeClient({ url: platform.url, key: platform.keys.stranger }).get("/jobs");
+      expect(readers.every(({ status }) => status === 200)).to.equal(true);
+      expect(process.memoryUsage().arrayBuffers - before).to.be.below(MANY_READERS << 20);
+    } finally {
+      for (const { close } of readers) close();
+    }
+  });
+
   it("is read a piece at a time for one tenant while others work", async () => {
     let running = 0;
     let most = 0;
@@ -107,7 +120,7 @@ describe("the content of a large file", function () {
     missing.close();
   });
 
-  it("breaks off where the file is deleted while it is read", async () => {
+  it("breaks off if the file is deleted during the read", async () => {
     const reader = await read(`${url}/content`);
     const headers = { authorization: `Bearer ${platform.keys.member}` };
     expect((await fetch(url, { method: "DELETE", headers })).status).to.equal(200);

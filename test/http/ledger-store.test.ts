@@ -38,7 +38,7 @@ describe("the ledger's store", () => {
     expect(await usage.sum("ten_other", { ...query, groupBy: "model" })).to.deep.equal([]);
   });
 
-  it("adds a batch once, also when its answer was lost and other writers have added hundreds meanwhile", async () => {
+  it("adds a batch once, even if its reply was lost and other writers have added hundreds meanwhile", async () => {
     const { usage } = test.platform.store;
     const one = { ...increment, tenantId: "ten_repeated" };
     await usage.add({ writer: "wslow", number: 1 }, [one]);

@@ -120,6 +120,18 @@ describe("a lenient server", () => {
     });
   }
 
+  const page = { headers: { "content-type": "text/html" }, pieces: ["<html><body>Sign in</body></html>"] };
+  const noAnswers = { "a page": page, "an empty stream": eventsOf(""), "a stream of comments": eventsOf(": wait\n\n") };
+  for (const [name, scripted] of Object.entries(noAnswers))
+    it(`that sends ${name} has sent no answer, and none was cut`, async () => {
+      for (const model of Object.keys(wires))
+        for (const [form, { error }] of await askAll(
+          { answer: { stream: scripted, json: scripted }, asked: {}, model },
+          true,
+        ))
+          expect(error?.details?.code, `${model}, ${form}`).to.equal("malformed_answer");
+    });
+
   it("that breaks off with the reason error is an error, with what came as its text", async () => {
     for (const [choice, finish] of [
       [{}, "error"],
@@ -215,7 +227,7 @@ describe("a lenient server", () => {
     }
   });
 
-  it("that is refused for what it was asked is asked once, and once more after a limit", async () => {
+  it("that rejects a request is asked once, and once more after a rate limit", async () => {
     const withTries = await startPlatform({
       workers: false,
       env: {

@@ -40,7 +40,7 @@ describe("places for concurrent requests", () => {
   });
   after(() => platform.close());
 
-  it("are taken by streams that are open, and are free again when these are closed", async () => {
+  it("are taken by open streams, and free again after those are closed", async () => {
     const member = makeClient({ url: platform.url, key: platform.keys.member });
     const job = await member.post(
       "/rag/ingest",
@@ -167,7 +167,7 @@ describe("rate limits of several processes", () => {
     return limits;
   };
 
-  it("together admit no more than the bucket holds, and hardly less", async () => {
+  it("together admit as many requests as the bucket holds, and no more", async () => {
     const capacity = 200;
     const processes = [1, 2, 3].map(() => limiter(capacity, "shared"));
     const startedAt = performance.now();
@@ -194,7 +194,7 @@ describe("rate limits of several processes", () => {
     expect(waits).to.be.below(200);
   });
 
-  it("a silent process gives back what it had leased", async () => {
+  it("a silent process returns the tokens that it had leased", async () => {
     const [first, second] = [limiter(100, "idle"), limiter(100, "idle")];
     await first.take("ten_1");
     let admitted = 0;

@@ -116,7 +116,7 @@ describe("lists", function () {
     expect(jobs.items.map(({ jobId }) => jobId)).to.have.members(runs.map(({ at }) => at("jobId")));
   });
 
-  it("of documents end a page at about 2 MB, wherever the limit is", async () => {
+  it("of documents end a page at about 2 MB, whatever limit was requested", async () => {
     const fields = Array.from({ length: 32 }, (_, n) => [`${n}`.padStart(64, "k"), "機".repeat(256)]);
     const body = { content: "Pump P-100.", metadata: Object.fromEntries(fields) };
     const made = await postMany(member, "/rag/ingest", { body, count: 120 });
@@ -133,7 +133,7 @@ describe("lists", function () {
     expect(ids).to.have.members(made.map(({ at }) => at("documentId")));
   });
 
-  it("give the total in a header where the body has no place for it", async () => {
+  it("give the total in a header if the body has no place for it", async () => {
     const ids = (await postMany(stranger, "/rag/ingest", { body: { content: "Pumps." }, count: 3 })).map(
       ({ at }) => at,
     );
@@ -177,7 +177,7 @@ describe("lists", function () {
     }
   });
 
-  it("are of definitions that have 256 KiB at most", async () => {
+  it("hold definitions of no more than 256 KiB", async () => {
     for (const [path, bodyOf, param] of [
       ["/workflows", workflowOf, "steps"],
       ["/agents", agentOf, "systemPrompt"],

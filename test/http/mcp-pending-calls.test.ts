@@ -110,7 +110,7 @@ describe("a tool call of 2026-07-28 that awaits a decision", function () {
     expect(questionOf(await call({ requestState: started.requestState })).message).to.equal("The second?");
   });
 
-  it("refuses a state that is none of the tenant's", async () => {
+  it("refuses a state that is malformed or of another tenant", async () => {
     const { requestState } = questionOf(await call());
     for (const state of [
       `${requestState}x`,

@@ -31,7 +31,7 @@ describe("the tool server on the wire", () => {
   const initialize = (protocolVersion: unknown) =>
     rpc(0, "initialize", { protocolVersion, capabilities: {}, clientInfo: { name: "test", version: "1" } });
 
-  it("agrees on the revision that a client offers, or else on the newest that begins so", async () => {
+  it("agrees on the revision that a client offers, or on the newest one that starts with it", async () => {
     const offers = [
       ["2024-11-05", "2024-11-05"],
       ["2025-03-26", "2025-03-26"],
@@ -78,7 +78,7 @@ describe("the tool server on the wire", () => {
     }
   });
 
-  it("shows of a tool and of a result what each revision knows", async () => {
+  it("shows only the fields of tools and results that each revision knows", async () => {
     const shown = async (revision?: string) => {
       const headers: Record<string, string> = revision === undefined ? {} : { "mcp-protocol-version": revision };
       const listed = await post(rpc(1, "tools/list"), headers);

@@ -52,7 +52,7 @@ describe("GET /ai/models", () => {
     expect([unknown.status, unknown.at("error.param")]).to.deep.equal([400, "provider"]);
   });
 
-  it("says of each model whether it can be called, why not, and what it takes", async () => {
+  it("shows whether each model can be called, why not, and which settings it takes", async () => {
     const models = await list();
     const find = (id: string) => models.find((model) => model.id === id);
     expect(find("switchyard-offline")).to.deep.include({ available: true, temperature: { min: 0, max: 2 } });

@@ -124,7 +124,7 @@ describe("OpenAI's Responses API behind a chat", function () {
     });
   }
 
-  it("goes back with its reasoning also where no tool is asked for", async () => {
+  it("goes back with its reasoning even if no tool was called", async () => {
     harness.upstream.next({ reasoningItems: [reasoningItem(1)], toolCalls: [callOf(1)] });
     const turn = await jsonTurn("/ai/chat")([user("find it")]);
     const result = { role: "tool", tool_call_id: "call_1", content: "nothing" };

@@ -55,7 +55,7 @@ describe("the OpenAPI document", () => {
     for (const { path, method, operation } of operations()) {
       const isOpen = JSON.stringify(valueAt(operation, "security")) === "[]";
       const isPublic =
-        /^\/($|healthz|readyz|openapi\.json|docs|widget.*|\.well-known\/.*|(?:pages|console)\/.*|approvals|runs\/\{runId\})$/.test(
+        /^\/($|healthz|readyz|openapi\.json|docs|widget.*|\.well-known\/.*|(?:pages|console)\/.*|approvals|runs\/\{runId\}|event-sources\/\{id\}\/events)$/.test(
           path,
         );
       expect(isOpen, `${method} ${path}`).to.equal(isPublic);

@@ -98,7 +98,7 @@ describe("the operator", () => {
     expect(queues.find(({ queue }) => queue === "ingestion")?.workers).to.equal(1);
   });
 
-  it("has a session of its own, for the board too, that ends by sign-out and opens no tenant's route", async () => {
+  it("has its own session, also for the board, which ends by sign-out and opens no tenant's route", async () => {
     const { opened, cookie } = await open();
     expect(opened.headers.get("set-cookie")).to.match(
       /^switchyard-operator=[0-9A-Za-z]{32}; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Strict$/,

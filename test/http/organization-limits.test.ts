@@ -183,7 +183,7 @@ describe("the budget of an organization's root", () => {
   const set = (tenantId: string, usd: number | null) => test.platform.gateway.setBudget(tenantId, usd);
   const refused = [402, "budget_exhausted"];
 
-  it("counts what its tenants spend, and have spent before it was set", async () => {
+  it("counts the spending of its tenants, even from before it was set", async () => {
     expect(await chat()).to.deep.equal([200, undefined]);
     await test.platform.gateway.flush();
     await set(rootId, 1);
@@ -194,7 +194,7 @@ describe("the budget of an organization's root", () => {
     expect(micro((await made.client.get("/usage")).at("budget.limitUsd"))).to.equal(1e6);
   });
 
-  it("refuses a call of a tenant that it made, also when it is set later or the tenant has one of its own", async () => {
+  it("refuses a call of a tenant that it made, even if it is set later or the tenant has its own budget", async () => {
     await set(rootId, 0.001);
     expect(await chat()).to.deep.equal(refused);
     await set(made.tenantId, 5);

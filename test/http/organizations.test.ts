@@ -35,7 +35,7 @@ describe("organizations", () => {
   const keyOf = async (tenantId: string, role: "owner" | "admin" | "member", subject: string) =>
     withKey((await test.platform.tenancy.createKey({ tenantId, role, subject })).key);
 
-  it("begin with the founder's tenant, and its subject as owner", async () => {
+  it("start with the founder's tenant, and with its subject as owner", async () => {
     const made = await call(owner, "svc_org_create", { name: "  Acme Group " });
     expect(made.text("organizationId")).to.match(/^org_[0-9A-Z]{26}$/);
     expect(made.value).to.deep.include({

@@ -98,7 +98,7 @@ describe("customers' provider keys", () => {
     expect((await rotate("openai", first)).status, "nothing to rotate").to.equal(404);
   });
 
-  it("a call of a provider without any key says so, and a key makes it work", async () => {
+  it("a call to a provider without a key is refused with the reason, and works once a key is set", async () => {
     const chat = { ...ask, model: "claude-haiku-5-5" };
     const without = await admin.post("/ai/chat", chat);
     expect([without.status, without.at("error.code")]).to.deep.equal([400, "provider_not_configured"]);

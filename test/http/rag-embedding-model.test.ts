@@ -20,7 +20,7 @@ describe("knowledge retrieval with another embedding model", () => {
     await fake.close();
   });
 
-  it("finds by vectors of whatever length the model makes", async () => {
+  it("finds by vectors of any length that the model makes", async () => {
     const sentence = "The lighthouse keeper trims the wick.";
     const answer = await client.post("/rag/ingest", { content: sentence });
     expect(answer.status, answer.text).to.equal(201);

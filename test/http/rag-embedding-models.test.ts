@@ -70,7 +70,7 @@ describe("documents of several embedding models", () => {
     });
   });
 
-  it("are all found by meaning, each by the vectors of its own model, which a query makes once", async () => {
+  it("are all found by meaning, each by vectors of its own model, and a query is embedded once a model", async () => {
     server.answered.length = 0;
     for (const mode of ["vector", "hybrid", "lexical"]) {
       for (const [model, text] of Object.entries(texts)) {
@@ -100,7 +100,7 @@ describe("documents of several embedding models", () => {
     server.onRequest(() => undefined);
   });
 
-  it("are of four models at most: a fifth is refused, and back to one of them is allowed", async () => {
+  it("may be of four models: a fifth is refused, and a return to one of the four is allowed", async () => {
     const fifth = await setModel("lab/dense-1536");
     expect([fifth.status, fifth.at("error.code"), fifth.at("error.param")]).to.deep.equal([
       409,
@@ -118,7 +118,7 @@ describe("documents of several embedding models", () => {
     expect([refused.status, refused.at("error.code")]).to.deep.equal([400, "unknown_model"]);
   });
 
-  it("cannot be embedded by what is unknown, does not embed or has no key, and by no member's choice", async () => {
+  it("cannot be embedded by a model that is unknown, does not embed or has no key, and a member cannot choose one", async () => {
     const refusals = {
       "no-such": "unknown_model",
       "meta-llm": "unknown_model",

@@ -138,7 +138,7 @@ describe("knowledge retrieval", () => {
     }
   });
 
-  it("finds what lies behind copies of one text", async () => {
+  it("finds documents that rank behind copies of one text", async () => {
     const copied = "The bellfounder tunes a carillon with a lathe.";
     const next = "A carillon has at least twenty-three bells.";
     for (const content of [copied, copied, copied, copied, next]) await client.post("/rag/ingest", { content });
@@ -217,7 +217,7 @@ describe("knowledge retrieval", () => {
     }
   });
 
-  it("answers 202 at once where the client does not wait, and the job gives the result", async () => {
+  it("answers 202 at once if the client does not wait, and the job has the result", async () => {
     const body = { content: makeProse(400, "windmill"), title: "Windmills" };
     const accepted = await client.post("/rag/ingest", body, { headers: { prefer: "respond-async" } });
     expect(accepted.status).to.equal(202);
@@ -265,7 +265,7 @@ describe("knowledge retrieval", () => {
     expect(last.headers.get("link")).to.equal(null);
   });
 
-  it("deletes a document with everything of it", async () => {
+  it("deletes a document with its chunks and its source", async () => {
     const answer = await client.post("/rag/ingest", { content: "The xylophone workshop is in the cellar." });
     const documentId = answer.string("documentId");
     const tenantId = await tenantOf(platform);
@@ -279,7 +279,7 @@ describe("knowledge retrieval", () => {
     expect(await sources.read(tenantId, documentId)).to.equal(null);
   });
 
-  it("hides a document from the begin of its deletion on, in every mode", async () => {
+  it("hides a document as soon as its deletion starts, in every mode", async () => {
     const answer = await client.post("/rag/ingest", { content: "The glockenspiel rehearsal is in the attic." });
     const documentId = answer.string("documentId");
     const query = "glockenspiel rehearsal attic";

@@ -125,7 +125,7 @@ describe("reasoning that goes back", () => {
       ["JSON", asJson],
       ["a stream", asStream],
     ] as const)
-      it(`is left out where a model of ${name} cannot read it, as ${form}`, async () => {
+      it(`is left out if a model of ${name} cannot read it, as ${form}`, async () => {
         const call = { id: "call_1", name: "find", arguments: "{}" };
         upstream.next({ ...toBehaviour(1), toolCalls: [call] });
         const turn = await ask("/ai/chat", { model, messages: [question], tools });

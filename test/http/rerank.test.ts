@@ -106,7 +106,7 @@ describe("reranking", function () {
     expect(scores).to.deep.equal(scores.toSorted((a, b) => b - a));
   });
 
-  it("takes the tenant's own reranking model for true, and reads scores that are no shares", async () => {
+  it("believes the tenant's own reranking model, and reads scores outside of 0 to 1", async () => {
     upstream.setDefault({
       rawBody: JSON.stringify({
         results: [
@@ -138,7 +138,7 @@ describe("reranking", function () {
     expect(upstream.requests[0]?.body.max_tokens).to.equal(600);
   });
 
-  it("keeps the order of the search and says why, where the model fails", async () => {
+  it("keeps the order of the search if the model fails, and says why", async () => {
     const plain = await ask({ topK: 5 });
     upstream.setDefault({ pieces: ["I cannot say."] });
     expect((await ask({ rerank: { model: CHAT } })).rerank?.reason).to.contain("graded no passage");

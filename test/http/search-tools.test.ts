@@ -139,7 +139,7 @@ describe("sets of documents that are tools of the tool server", () => {
       () => member.post("/workflows", { ...workflow, publish: { name, description } }),
     ];
 
-    it("are there once among all kinds, also when several are published at the same instant", async () => {
+    it("exist once among all kinds, even if several are published at the same instant", async () => {
       for (let round = 0; round < 2; round += 1) {
         const writes = [...publishAs(`same_${round}`), ...publishAs(`same_${round}`)];
         const made = await Promise.all(writes.map((write) => write()));
@@ -147,7 +147,7 @@ describe("sets of documents that are tools of the tool server", () => {
       }
     });
 
-    it("are free again when their definition could not be written, and when its writer died", async () => {
+    it("are free again if their definition could not be written, or if its writer died", async () => {
       const { toolNames } = test.platform.store;
       const tenantId = await tenantOf(test);
       await toolNames.claim(tenantId, { name: "at_work", ownerId: "agt_x" });

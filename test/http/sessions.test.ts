@@ -53,7 +53,7 @@ describe("a browser's session", () => {
     expect([made.status, made.at("expiresAt")]).to.deep.equal([201, undefined]);
   });
 
-  it("does less than the key's role allows nowhere, and more nowhere", async () => {
+  it("has exactly the rights of the key's role", async () => {
     const headers = { cookie: (await open(test.keys.member)).cookie, origin: test.url };
     expect((await client().get("/jobs", { headers })).status).to.equal(200);
     const refused = await client().post("/keys", {}, { headers });
@@ -79,7 +79,7 @@ describe("a browser's session", () => {
     expect((await client().get("/me", { headers })).status).to.equal(401);
   });
 
-  it("gets a token of its own, whatever cookie the browser had, and that one's session ends", async () => {
+  it("gets a new token even if the browser had a cookie, whose session then ends", async () => {
     const planted = (await open(test.keys.stranger)).cookie;
     const own = await open(test.keys.member, { cookie: planted });
     expect(own.cookie).not.to.equal(planted);
@@ -96,7 +96,7 @@ describe("a browser's session", () => {
     expect((await client(cookie.split("=")[1]).get("/me")).status).to.equal(401);
   });
 
-  it("is one of at most 20 of its key: the oldest ends", async () => {
+  it("is one of up to 20 of its key: beyond that the oldest ends", async () => {
     const { key } = await makeKey();
     const cookies: string[] = [];
     for (let n = 0; n < 21; n += 1) cookies.push((await open(key)).cookie);
@@ -151,7 +151,7 @@ describe("a browser's session", () => {
       });
     }
 
-    it("reads nothing, where the browser names the site", async () => {
+    it("reads nothing if the browser names another site", async () => {
       for (const site of ["cross-site", "same-site"]) {
         const headers = { cookie, "sec-fetch-site": site };
         expect((await client().get("/me", { headers })).at("error.code")).to.equal("foreign_origin");

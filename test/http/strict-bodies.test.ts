@@ -142,7 +142,7 @@ describe("what limits is never dropped", () => {
     }
   });
 
-  it("takes a narrowing field of a query under a near name as what it means", async () => {
+  it("accepts a narrowing field of a query under a similar name", async () => {
     const ids: string[] = [];
     for (const [content, metadata, collection] of [
       ["The pump of site A is bled in spring.", { site: "A" }, "north"],

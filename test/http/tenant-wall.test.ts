@@ -2,15 +2,19 @@ import { expect } from "chai";
 import { allRoutes } from "../../api/all-routes.ts";
 import { type AnyRoute, isForTenants } from "../../api/route.ts";
 import { customProviderRoutes } from "../../api/routes/custom-providers.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
 
 const SECRET = "The walrus of the first tenant sleeps under the seventh lighthouse.";
 const closedRoutes = allRoutes.filter((route) => isForTenants(route.auth));
-/** Routes with ids of records; names of providers and models are the same for everybody, and any tenant may set a name. */
+/** Routes with ids of records; names of providers, models and events are the same for everybody, and any tenant may set a name. */
 const hasRecordId = ({ method, path }: AnyRoute) =>
-  path.includes(":") && !/:(?:provider|model)\b/.test(path) && !(method === "put" && path.endsWith("/:name"));
+  path.includes(":") &&
+  !/:(?:provider|model)\b|^\/events\//.test(path) &&
+  !(method === "put" && path.endsWith("/:name"));
 const nameOf = (route: AnyRoute) => `${route.method.toUpperCase()} ${route.path}`;
 
 /** Anthropic's shape of errors has no code. */
@@ -64,7 +68,28 @@ describe("every route that needs a key", () => {
     const provider = customProviderRoutes.find(({ method }) => method === "put");
     await owner.request("PUT", "/ai/providers/custom/walrus", { body: provider?.example });
     const tool = await owner.post("/rag/tools", { name: "walrus", description: SECRET });
+    const target = { workflowId: workflow.string("workflowId") };
+    const schedule = await owner.post("/schedules", { name: SECRET, cron: "0 9 * * *", target });
+    const trigger = await owner.post("/triggers", { event: "walrus", target });
+    const source = await owner.post("/event-sources", { name: SECRET, kind: "github", event: "walrus" });
+    const webhook = await owner.post("/webhooks", { url: "https://walrus.example.com/", events: ["job.failed"] });
+    const deliveryId = newId("delivery");
+    await platform.platform.store.deliveries.ensure({
+      ...{
+        _id: deliveryId,
+        tenantId: await tenantOf(platform),
+        webhookId: webhook.string("webhookId"),
+        owner: "walrus",
+      },
+      ...{ url: "https://walrus.example.com/", type: "job.failed", body: "{}", status: "failed", attempts: 1, log: [] },
+      ...{ createdAt: new Date(), since: new Date(), expireAt: new Date(Date.now() + 3_600_000) },
+    });
     ids = {
+      "/schedules/:id": schedule.string("scheduleId"),
+      "/triggers/:id": trigger.string("triggerId"),
+      "/event-sources/:id": source.string("sourceId"),
+      "/webhooks/:id": webhook.string("webhookId"),
+      "/webhooks/:id/deliveries/:deliveryId": deliveryId,
       "/rag/tools/:id": tool.string("toolId"),
       "/ai/providers/custom/:name": "walrus",
       "/rag/collections/:name": "walrus",
@@ -160,7 +185,7 @@ describe("every route that needs a key", () => {
     });
   }
 
-  it("another tenant's queries find nothing of the first one, in any mode, also when they name its document", async () => {
+  it("another tenant's queries find nothing of the first one, in any mode, even if they name its document", async () => {
     for (const mode of ["vector", "lexical", "hybrid"]) {
       for (const documentIds of [undefined, [ids["/rag/documents/:id"]]]) {
         const query = { query: SECRET, topK: 20, mode, ...(documentIds ? { documentIds } : {}) };

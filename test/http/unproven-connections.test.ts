@@ -42,7 +42,7 @@ describe("connections on which no call was admitted", () => {
     return Number(String(answer).split(" ")[1]);
   };
 
-  it("are so many at most: the one that has been silent the longest is closed, and no other", async () => {
+  it("are bounded in number: beyond the bound, only the one that has been silent the longest is closed", async () => {
     const admitted = await open();
     expect(await statusOf(admitted, "/jobs", platform.keys.member)).to.equal(200);
     const [first, refused, probe] = [await open(), await open(), await open()];

@@ -40,7 +40,7 @@ describe("usage", () => {
   const report = (query: string) => client.get(`/usage?${query}`);
   type Row = Record<string, unknown> & { requests: number };
 
-  it("has hours with their percentiles, of one model, surface or key where the query names one", async () => {
+  it("has hours with their percentiles, limited to one model, surface or key if the query names it", async () => {
     const at = (hour: number, changes: Partial<CompletionRecord>) =>
       record({ createdAt: new Date(`${first}T${String(hour).padStart(2, "0")}:59:59.999Z`), ...changes });
     await settle([
@@ -76,7 +76,7 @@ describe("usage", () => {
     expect((await report(`groupBy=key&${span}&${other}`)).at("data")).to.deep.equal([]);
   });
 
-  it("has whom calls were made for, by what their bodies say, and the rest as one row", async () => {
+  it("has the end users that the bodies of calls name, and all other calls as one row", async () => {
     const ask = { messages: [{ role: "user", content: "When is pump P-100 bled?" }] };
     await client.post("/ai/chat", { ...ask, user: "ana", temperature: 1 });
     await client.post("/v1/chat/completions", { ...ask, model: "meta-llm", safety_identifier: "ana", user: "no" });

@@ -193,7 +193,7 @@ describe("the work of vector stores", () => {
     expect((await member.get("/rag/collections")).text).not.to.include(name);
   });
 
-  it("searches by several queries at once, and notes the use of a store once a minute at most", async () => {
+  it("searches by several queries at once, and records the use of a store no more than once a minute", async () => {
     const name = await newStore(member);
     let [now, most, uses] = [0, 0, 0];
     const counted = () =>

@@ -161,7 +161,7 @@ describe("the edges of OpenAI's and Anthropic's APIs", function () {
     expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "top_logprobs"]);
   });
 
-  it("name what shapes the words where another wish needs OpenAI's Responses API, which has none of it", async () => {
+  it("name sampling settings that are dropped because another setting needs OpenAI's Responses API", async () => {
     const asked = { model: "gpt-4.1-mini", messages, ...words, ...likely, seed: 7, metadata: { a: "b" } };
     const { data, response } = await openai.chat.completions.create(asked).withResponse();
     expect(response.headers.get("x-svc-ignored")?.split(", ")).to.have.members([
@@ -172,7 +172,7 @@ describe("the edges of OpenAI's and Anthropic's APIs", function () {
     expect(sent().metadata).to.deep.equal({ a: "b" });
   });
 
-  it("name what shapes the words where a model does not take it", async () => {
+  it("name sampling settings that a model does not take", async () => {
     for (const name of ["gpt-5.6-luna", "claude-haiku-5-5"]) {
       const { response } = await openai.chat.completions
         .create({ model: name, messages, ...words, ...likely })

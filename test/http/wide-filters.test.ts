@@ -86,7 +86,7 @@ describe("a filter that many documents match", function () {
     });
   }
 
-  it("looks deeper where some others are nearer, and looks them up where many are", async () => {
+  it("searches deeper if some other documents are nearer, and looks the matching ones up if many are", async () => {
     const where = { filter: { n: { gte: FIRST_FERRY, lt: COUNT } } };
     await find("Which ferry leaves the harbour?", where);
     const isFerry = ({ content }: Result) => content.includes("ferry");

@@ -212,7 +212,7 @@ describe("the widget's files", () => {
     expect(await response.text()).to.contain("attachShadow");
   });
 
-  it("its renderer of Markdown is a module that pages of other origins may load, with what it imports, and nothing else is", async () => {
+  it("its Markdown renderer and the modules that this imports may be loaded by pages of other origins, and nothing else", async () => {
     const origin = "https://shop.example";
     const load = (file: string) => fetch(`${test.url}/widget/files/${file}`, { headers: { origin } });
     const seen: string[] = [];

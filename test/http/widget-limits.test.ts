@@ -117,7 +117,7 @@ describe("what a widget key may ask for", () => {
   const { messages } = question;
   const ofLength = (length: number) => ({ messages: [{ role: "user", content: "x".repeat(length) }] });
 
-  it("is 64 KiB at most", async () => {
+  it("is limited to 64 KiB", async () => {
     expect((await widget.post("/ai/chat", ofLength(60_000))).status).to.equal(200);
     const refused = await widget.post("/ai/chat", ofLength(70_000));
     expect([refused.status, refused.at("error.details.limitBytes")]).to.deep.equal([413, 64 << 10]);

@@ -32,6 +32,7 @@ describe("npm run chaos", function () {
       "audit chains verify",
       "each step of a workflow is recorded once, and nothing goes on without a decision",
       "each effect outside happens once, by its idempotency key",
+      "each call that needs an approval is made with the arguments that were approved",
       "nothing is charged twice",
       "no tenant sees another's data",
     ]);

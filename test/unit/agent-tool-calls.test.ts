@@ -19,7 +19,15 @@ describe("a tool call of an agent", () => {
     const run = { tenantId: "acme", limits: { timeoutMs: 1_000 } };
     const usage = makeRunUsage(run, { findModel: async () => undefined });
     const logger = makeLogger({ level: "silent", name: "test" });
-    const deps = { run: {}, tools: [slow], calls: new Map(), usage, signal, logger };
+    const deps = {
+      run: {},
+      tools: [slow],
+      calls: new Map(),
+      usage,
+      signal,
+      logger,
+      guardOutput: async (output: string) => output,
+    };
     return observeCall(deps, call, () => slow.invoke({}, { signal }));
   };
 

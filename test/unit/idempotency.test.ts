@@ -65,6 +65,7 @@ function makeServer() {
         path: "/things",
         header: () => undefined,
         ignore: () => undefined,
+        guarded: () => undefined,
         reserve: () => undefined,
         inTurn: (read) => read(),
         checkpoint: async () => undefined,

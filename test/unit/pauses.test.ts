@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { makePauses } from "../../src/webhooks/callbacks.ts";
+import { makePauses } from "../../src/webhooks/outbox.ts";
 
 describe("a receiver of callbacks", () => {
   it("is left alone after five messages without an answer, twice as long after each further one", () => {

@@ -6,6 +6,8 @@ import { createParser } from "eventsource-parser";
 import type { SseMessage, StreamReply } from "../../api/route.ts";
 import { formatSseMessage, writeEventStream } from "../../api/sse.ts";
 
+type InTurn = Parameters<typeof writeEventStream>[2]["inTurn"];
+
 describe("server-sent events", () => {
   let server: Server;
   let serve: (response: ServerResponse, signal: AbortSignal) => Promise<void>;
@@ -28,7 +30,16 @@ describe("server-sent events", () => {
     server.close();
   });
 
-  const write = (response: ServerResponse, signal: AbortSignal, reply: Omit<StreamReply, "status">) =>
+  const countTurn: InTurn = (read) => {
+    turns += 1;
+    return read();
+  };
+  const write = (
+    response: ServerResponse,
+    signal: AbortSignal,
+    reply: Omit<StreamReply, "status">,
+    inTurn: InTurn = countTurn,
+  ) =>
     writeEventStream(
       response,
       { status: 200, ...reply },
@@ -36,10 +47,7 @@ describe("server-sent events", () => {
         headers: () => ({}),
         signal,
         isHeadOnly: false,
-        inTurn: (read) => {
-          turns += 1;
-          return read();
-        },
+        inTurn,
         onError: () => ({ data: { error: { code: "internal" }, done: true } }),
       },
     );
@@ -76,6 +84,24 @@ describe("server-sent events", () => {
       expect((await (await fetch(url)).text()).length).to.be.above(5 * size);
       expect(turns).to.equal(expected);
     }
+  });
+
+  it("a stream that says much at once is read on in its turn, and waits no longer for it than for that", async () => {
+    let isInTurn = false;
+    const reads: boolean[] = [];
+    async function* events(): AsyncGenerator<SseMessage[]> {
+      for (let n = 0; n < 3; n += 1) {
+        reads.push(isInTurn);
+        yield Array.from({ length: 100 }, () => ({ data: "x" }));
+      }
+    }
+    serve = (response, signal) =>
+      write(response, signal, { events: events() }, async (read) => {
+        isInTurn = true;
+        return read().finally(() => (isInTurn = false));
+      });
+    await (await fetch(url)).text();
+    expect(reads, "the first one, and those after much").to.deep.equal([false, true, true]);
   });
 
   it("a client that leaves ends the iterator", async () => {

@@ -5,6 +5,7 @@ import { planChat } from "../../src/gateway/chat/plan.ts";
 import type { GatewayDeps } from "../../src/gateway/deps.ts";
 import type { Provider } from "../../src/gateway/providers/provider.ts";
 import { makeBreakers } from "../../src/gateway/resilience/breaker.ts";
+import { makeShares } from "../../src/isolation/shares.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import type { ProviderKey } from "../../src/tenancy/provider-keys.ts";
 
@@ -46,6 +47,7 @@ function makeDeps(
     keys: { find, byId: async () => undefined },
     customProviders: { find: async () => undefined, models: async () => new Map() },
     fallbacks: { find: async () => [] },
+    guards: { forCall: async () => undefined, masks: async () => false },
     breakerOf: makeBreakers().of,
     ledger: {
       record: () => undefined,
@@ -66,6 +68,7 @@ function makeDeps(
     },
     schemaChecks: { checkDefinition: async () => undefined, checkInput: async () => undefined },
     callTexts: { areKept: async () => false },
+    largeStreams: makeShares({ size: 64, perOwner: 16 }),
     maxAttempts: 5,
   };
 }

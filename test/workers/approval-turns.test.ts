@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { workflowStepsQueue as queue } from "../../src/jobs/queues.ts";
 import { newId } from "../../src/lib/ids.ts";
-import type { ApprovalRecord, Decision } from "../../src/store/approval-store.ts";
+import type { Decision, WorkflowApproval } from "../../src/store/approval-store.ts";
 import type { JobState } from "../../src/store/job-state.ts";
 import type { WorkflowRunEnd } from "../../src/store/workflow-run-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -51,10 +51,11 @@ describe("an approval and its run, turn by turn", function () {
   /** Decides in the store alone, as a process that dies before the run has it. */
   const note = (approvalId: string, status: Decision["status"], at = longAgo) =>
     harness.test.platform.store.approvals.decide(tenantId, approvalId, { status, decidedBy: "x" }, at);
-  const sweep = () => harness.test.platform.workflows.sweepApprovals();
+  const sweep = () => harness.test.platform.approvals.sweep();
   /** An approval without a run, whose time is over unless the fields say otherwise. */
-  const insert = (fields: Partial<ApprovalRecord> = {}) =>
+  const insert = (fields: Partial<WorkflowApproval> = {}) =>
     harness.test.platform.store.approvals.ensure({
+      kind: "workflow" as const,
       ...{ _id: newId("approval"), tenantId, workflowId, workflowName: "Desk", runId: newId("workflowRun") },
       ...{ stepId: "sign", path: "0", assigneeRole: "admin", status: "pending" },
       ...{ createdAt: longAgo, expiresAt: longAgo, ...fields },
@@ -76,7 +77,14 @@ describe("an approval and its run, turn by turn", function () {
     const shown = await harness.owner.get(`/workflows/approvals/${approvalId}`);
     const { createdAt, expiresAt, run: of, ...rest } = shown.body as Record<string, string>;
     expect(rest).to.deep.equal({
-      ...{ approvalId, workflowId: workflow, workflowName: "Desk", runId: run.at("runId"), stepId: "sign" },
+      ...{
+        approvalId,
+        kind: "workflow",
+        workflowId: workflow,
+        workflowName: "Desk",
+        runId: run.at("runId"),
+        stepId: "sign",
+      },
       ...{ assigneeRole: "owner", message: `${"x".repeat(19_999)}\ufffd`, status: "pending", mayDecide: true },
     });
     expect(Date.parse(expiresAt ?? "") - Date.parse(createdAt ?? "")).to.equal(day);

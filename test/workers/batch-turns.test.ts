@@ -35,7 +35,7 @@ describe("the requests of a large file", () => {
     const share = async <T>(part: () => Promise<T>): Promise<T> => {
       const done = await part();
       const now = await test.platform.store.jobs.countOpen(tenantId, 1_000);
-      turns.push(now - open);
+      if (now > open) turns.push(now - open); // what reads lines, and looks for their jobs, has turns too
       open = now;
       return done;
     };

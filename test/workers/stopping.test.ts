@@ -59,9 +59,9 @@ describe("a worker's sweeps", function () {
   it("come to the others when one of them fails", async () => {
     const { platform } = test;
     const swept = Promise.withResolvers<void>();
-    const broken = { ...platform.workflows, sweepApprovals: () => Promise.reject(new Error("a broken approval")) };
+    const broken = { ...platform.approvals, sweep: () => Promise.reject(new Error("a broken approval")) };
     const vectorStores = { ...platform.vectorStores, sweep: async () => swept.resolve() };
-    const reconciling = keepReconciled({ ...platform, workflows: broken, vectorStores });
+    const reconciling = keepReconciled({ ...platform, approvals: broken, vectorStores });
     await swept.promise;
     await reconciling.stop();
   });

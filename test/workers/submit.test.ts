@@ -40,6 +40,7 @@ describe("the submission of a job", () => {
         queues: { add: async (...call) => void enqueued.push(call) },
         rejections,
         countBefore: () => 4,
+        isAnnounced: async () => false,
         ...deps,
       },
       queues.ingestion,

@@ -42,12 +42,12 @@ export const conversationRoutes = [
     body: z.object({ items: items.nullish(), metadata: metadata.nullish() }),
     isBodyOptional: true,
     responses: conversationResponse,
-    errors: ["not_found", "quota_exceeded"],
+    errors: ["not_found", "quota_exceeded", "compliance_blocked"],
     async result(input) {
       const { body, caller, platform } = input;
       const given = await readItems(input, body.items ?? []);
       const { conversations } = platform.responses;
-      const about = { items: given, metadata: body.metadata ?? {} };
+      const about = { items: given, metadata: await platform.guards.take(caller, "input", body.metadata ?? {}) };
       return toView(await conversations.create(caller, about));
     },
   }),
@@ -66,8 +66,11 @@ export const conversationRoutes = [
     body: z.object({ metadata: metadata.nullable() }),
     example: { metadata: { topic: "leases" } },
     responses: conversationResponse,
-    result: async ({ params: { id }, body, caller, platform }) =>
-      toView(await platform.responses.conversations.update(caller.tenantId, id, body.metadata ?? {})),
+    errors: ["compliance_blocked"],
+    async result({ params: { id }, body, caller, platform }) {
+      const about = await platform.guards.take(caller, "input", body.metadata ?? {});
+      return toView(await platform.responses.conversations.update(caller.tenantId, id, about));
+    },
   }),
   routes.delete(`${PATH}/:id`, {
     isOfOwn: "conversations",
@@ -93,7 +96,7 @@ export const conversationRoutes = [
     body: z.object({ items }),
     example: { items: [{ type: "message", role: "user", content: "What does a lease protect?" }] },
     responses: { 200: { description: "The items, with their ids", body: itemPageSchema } },
-    errors: ["quota_exceeded"],
+    errors: ["quota_exceeded", "compliance_blocked"],
     async result(input) {
       const {
         params: { id },

@@ -6,7 +6,8 @@ import type { HandlerInput } from "../../route.ts";
 type With<B> = HandlerInput<unknown, unknown, B>;
 
 /** A call with the contents of the files that its input names. @throws AppError as `withFiles`. */
-export async function withContents<B extends Pick<ResponsesBody, "input">, I extends With<B>>(given: I): Promise<I> {
+export async function withContents<B extends Kept, I extends With<B>>(asked: I): Promise<I> {
+  const given = await withGuarded(asked);
   const { body, caller, platform, reserve } = given;
   if (!refersToFiles(body)) return given;
   const files = {
@@ -15,6 +16,15 @@ export async function withContents<B extends Pick<ResponsesBody, "input">, I ext
     reserve,
   };
   return { ...given, body: await platform.responses.withFiles(files, body) };
+}
+
+type Kept = Pick<ResponsesBody, "input"> & { store?: boolean | null | undefined };
+
+/** A call as it may be kept. One that keeps nothing is guarded where it goes to a model. @throws AppError `compliance_blocked`. */
+async function withGuarded<I extends With<Kept>>(given: I): Promise<I> {
+  const { body, caller, platform, guarded } = given;
+  if (body.store === false) return given;
+  return { ...given, body: await platform.guards.take(caller, "input", body, { onFound: guarded }) };
 }
 
 type Recalled = Pick<ResponsesBody, "input" | "previous_response_id" | "conversation">;

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { invalidRequest } from "../../../src/lib/errors.ts";
+import type { Resumed } from "../../../src/run-models/deps.ts";
 import { toOwnName, withOwnName } from "../../../src/surfaces/responses/field-names.ts";
 import type { SearchedChat } from "../../../src/surfaces/responses/file-search/searching-chat.ts";
 import { fromResponsesBody } from "../../../src/surfaces/responses/request.ts";
@@ -14,6 +15,7 @@ import { acceptOnce, withCallback } from "../../prefer.ts";
 import { declareRoutes, type HandlerInput, type Reply } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
+import { decideByInput } from "./response-approvals.ts";
 import { recallInput, withContents } from "./response-input.ts";
 import { toMessage, toSse } from "./response-sse.ts";
 
@@ -104,12 +106,13 @@ type Background = {
   places: readonly string[];
   conversation: Conversation;
   isRegulated: boolean;
+  resumes: Resumed | undefined;
 };
 
 /** Accepts a response that a job makes, and replies with it as it is now, or with its events. */
 async function makeInBackground(
   input: ResponsesInput,
-  { searched: { request }, places, conversation, isRegulated }: Background,
+  { searched: { request }, places, conversation, isRegulated, resumes }: Background,
 ): Promise<Reply> {
   const { platform, body, signal } = input;
   const { tenantId } = input.caller;
@@ -122,7 +125,7 @@ async function makeInBackground(
   const { surface } = asking;
   const caller = { tenantId, ...toStoredCaller(input.caller), surface };
   const { job } = await acceptOnce(input, (jobId) =>
-    platform.responses.accept({ caller, body, options: request.options ?? {}, conversation, jobId }),
+    platform.responses.accept({ caller, body, options: request.options ?? {}, conversation, jobId, resumes }),
   );
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
   if (body.callback) await platform.callbacks.expect(input.caller, job._id, body.callback.url);
@@ -150,7 +153,10 @@ async function planResponse(input: ResponsesInput, conversation: Conversation) {
   const request = { ...asked, options: body.store === false ? { cache: false, ...options } : options };
   const searched: SearchedChat = { request, fileSearch };
   const asking = toGatewayCaller(input, SURFACE);
-  const caller = { ...asking, onIgnored: (name: string) => input.ignore(toOwnName(name, places)) };
+  const mayRestore = asking.mayRestore === true && body.store === false;
+  const resumes = await decideByInput(input);
+  const own = { resumes, endsAtApproval: true as const, mayRestore };
+  const caller = { ...asking, ...own, onIgnored: (name: string) => input.ignore(toOwnName(name, places)) };
   await platform.responseChat.check(caller, searched);
   const planning = body.background === true ? undefined : platform.responseChat.plan(caller, searched);
   const planned = await planning?.catch(withOwnNames(places));
@@ -159,7 +165,7 @@ async function planResponse(input: ResponsesInput, conversation: Conversation) {
     : await platform.chat.ignoredBy(caller.tenantId, request).catch(withOwnNames(places));
   for (const name of misfits) ignored.push(toOwnName(name, places));
   for (const name of ignored.slice(0, MAX_IGNORED)) input.ignore(name);
-  return { searched, planned, places };
+  return { searched, planned, places, resumes };
 }
 
 /** Throws with the names of fields that this API has. */

@@ -9,8 +9,13 @@ import type { ToolSetup } from "./tool.ts";
  * the list, a content of a new type the result, and a task is no result.
  */
 
-/** How a server is reached. `signal` bounds the time to connect. */
-export type Connection = { url: string; headers: Record<string, string>; fetch: typeof fetch; signal: AbortSignal };
+/** How a server is reached. `signal` bounds the time to connect; `share` does a part of its tenant's work in its turn. */
+export type Connection = {
+  url: string;
+  headers: Record<string, string>;
+  fetch: typeof fetch;
+  signal: AbortSignal;
+} & Pick<ToolSetup, "share">;
 
 /** What a server returned as an error, which another try would not change. */
 export class RefusedByServer extends Error {}

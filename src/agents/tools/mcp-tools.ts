@@ -10,6 +10,11 @@ const CALL_TIMEOUT_MS = 60_000;
 /** Tools of one server that a run takes, and pages of its list that are read. */
 export const MAX_TOOLS = 64;
 const MAX_PAGES = 10;
+/** Tools of a page that are looked at. */
+const MAX_LISTED = 1_000;
+const MAX_DESCRIPTION = 2_000;
+/** Longest schema of a tool's arguments, in characters of JSON; the model is not given a longer one. */
+const MAX_SCHEMA = 20_000;
 
 const text = z.string().optional().catch(undefined);
 
@@ -35,8 +40,9 @@ const pageSchema = z.looseObject({
   nextCursor: z.string().nullish().catch(undefined),
 });
 
-/** A server's tool that can be called. `timeoutMs`: the longest time of a call. */
-export type ListedTool = RemoteTool & {
+/** A server's tool that can be called: what of it a model is shown. `timeoutMs`: the longest time of a call. */
+export type ListedTool = Pick<RemoteTool, "name" | "inputSchema"> & {
+  description: string;
   timeoutMs: number;
   call(
     given: Record<string, unknown>,
@@ -60,11 +66,12 @@ export async function findTools(
   for (let page = 0; page < MAX_PAGES && listed.length < MAX_TOOLS; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
     const { tools, nextCursor } = pageSchema.parse(await remote.request("tools/list", params, to));
-    for (const [place, one] of tools.entries()) {
-      const { data: tool } = remoteToolSchema.safeParse(one);
-      if (tool && (!remote.isStateless || hasClearHeaders(tool))) listed.push(toListed(remote, tool));
-      else hidden.push(nameOf(Object(one).name) ?? `no. ${place + 1}`);
-    }
+    for (const [place, one] of tools.slice(0, MAX_LISTED).entries())
+      await to.share(async () => {
+        const { data: tool } = remoteToolSchema.safeParse(one);
+        if (tool && (!remote.isStateless || hasClearHeaders(tool))) listed.push(toListed(remote, tool));
+        else hidden.push(nameOf(Object(one).name) ?? `no. ${place + 1}`);
+      });
     if (!nextCursor) break;
     cursor = nextCursor;
   }
@@ -77,13 +84,18 @@ const nameOf = (name: unknown) =>
 /** A tool as it is called: before 2026-07-28 as a task if it only makes tasks, since then as its server decides. */
 function toListed(remote: Remote, tool: RemoteTool): ListedTool {
   const { isStateless } = remote;
-  const mayBeTask = isStateless || tool.execution?.taskSupport === "required";
+  const { name, title, description = title ?? name, inputSchema, execution } = tool;
+  const mayBeTask = isStateless || execution?.taskSupport === "required";
+  const named = isStateless ? paramHeadersOf(inputSchema) : [];
+  const isFit = JSON.stringify(inputSchema).length <= MAX_SCHEMA;
   return {
-    ...tool,
+    name,
+    description: Buffer.from(description.slice(0, MAX_DESCRIPTION)).toString(), // a copy: a slice keeps all of it in memory
+    inputSchema: isFit ? inputSchema : { type: "object" },
     timeoutMs: mayBeTask ? TASK_TIMEOUT_MS : CALL_TIMEOUT_MS,
     async call(given, { signal, meta }) {
-      const params = { name: tool.name, arguments: given, _meta: meta };
-      const headers = isStateless ? toParamHeaders(tool, given) : {};
+      const params = { name, arguments: given, _meta: meta };
+      const headers = isStateless ? toParamHeaders(named, given) : {};
       if (mayBeTask) return remote.finish(callInTask(remote, params, { signal, headers }));
       return remoteResultSchema.parse(await remote.request("tools/call", params, { signal }));
     },
@@ -101,9 +113,12 @@ function hasClearHeaders({ inputSchema }: RemoteTool): boolean {
   return named === paramHeadersOf(inputSchema).length;
 }
 
-function toParamHeaders({ inputSchema }: RemoteTool, given: Record<string, unknown>): Record<string, string> {
+function toParamHeaders(
+  named: ReturnType<typeof paramHeadersOf>,
+  given: Record<string, unknown>,
+): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const { header, path } of paramHeadersOf(inputSchema)) {
+  for (const { header, path } of named) {
     const value = path.reduce<unknown>((at, name) => Object(at)[name], given);
     if (["string", "number", "boolean"].includes(typeof value))
       headers[`mcp-param-${header}`] = toHeaderText(String(value));

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { StructuredTool } from "@langchain/core/tools";
 import { z } from "zod";
 import { AppError } from "../../lib/errors.ts";
@@ -8,13 +9,12 @@ import { findTools, type ListedTool, MAX_TOOLS } from "./mcp-tools.ts";
 import { type ToolSetup, toolKind } from "./tool.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
-const MAX_DESCRIPTION = 2_000;
-/** Longest schema of a tool's arguments, in characters of JSON; the model is not given a longer one. */
-const MAX_SCHEMA = 20_000;
 /** Longest JSON of a part of a result that is not known, in characters. */
 const MAX_PART = 5_000;
 /** Longest answer of a server, in bytes. */
 const MAX_ANSWER_BYTES = 4 << 20;
+/** A longer one comes in turns, in bytes. */
+const LARGE_ANSWER_BYTES = 256 << 10;
 
 /**
  * The tools of an MCP server (https://modelcontextprotocol.io/specification, streamable HTTP, of either era), each under the name of this tool
@@ -36,13 +36,14 @@ export const mcp = toolKind({
     deps.egress.check(url, `${field}.url`);
   },
   async make({ url, allowedTools, headers }, setup) {
-    const { deps, run, name, context, signal, logger, closeLater, notice } = setup;
+    const { deps, run, name, context, signal, share, logger, closeLater, notice } = setup;
     try {
       const { listed, hidden } = await findTools(
         {
           url,
           headers: fillHeaders(await deps.credentials.open(run.tenantId, headers), context),
-          fetch: async (target, init) => boundBody(await deps.egress.fetch(target as string | URL, init)),
+          fetch: async (target, init) => boundBody(await deps.egress.fetch(target as string | URL, init), share),
+          share,
           signal: AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]),
         },
         closeLater,
@@ -77,7 +78,6 @@ function toTools(setup: ToolSetup, listed: readonly ListedTool[]): StructuredToo
 
 /** The server checks the arguments: a check here by its schema could hold up the worker for as long as a pattern likes. */
 function toTool({ tool, callOf, signal }: ToolSetup, name: string, listed: ListedTool): StructuredTool {
-  const isFit = JSON.stringify(listed.inputSchema).length <= MAX_SCHEMA;
   return tool(
     async (given, config) => {
       const { signal, idempotencyKey, note } = callOf(config);
@@ -92,9 +92,9 @@ function toTool({ tool, callOf, signal }: ToolSetup, name: string, listed: Liste
     },
     {
       name,
-      description: (listed.description ?? listed.title ?? listed.name).slice(0, MAX_DESCRIPTION).toWellFormed(),
+      description: listed.description,
       schema: z.looseObject({}),
-      extras: { parameters: isFit ? { ...listed.inputSchema } : { type: "object" } },
+      extras: { parameters: { ...listed.inputSchema } },
       defaultConfig: { signal, timeout: listed.timeoutMs },
     },
   );
@@ -132,20 +132,31 @@ function toProblem(error: unknown): string {
   return error.message.slice(0, 500).toWellFormed();
 }
 
-/** The same response, whose body fails when it is longer than a server's may be: its readers keep all of it in memory. */
-function boundBody(response: Response): Response {
+/**
+ * The same response, whose body fails when it is longer than a server's may be: its readers keep all of it in memory. What is
+ * more than an ordinary answer has comes in turns, and its reader parses it in the last one.
+ */
+function boundBody(response: Response, share: ToolSetup["share"]): Response {
   const { body, status, statusText, headers } = response;
   if (!body) return response;
+  const reader = body.getReader();
   let seen = 0;
-  const bounded = body.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform(part, controller) {
-        seen += part.byteLength;
-        if (seen <= MAX_ANSWER_BYTES) controller.enqueue(part);
-        else
-          controller.error(new AppError("request_too_large", `The answer is longer than ${MAX_ANSWER_BYTES} bytes.`));
-      },
-    }),
-  );
+  const bounded = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { value } = await reader.read();
+      seen += value?.byteLength ?? 0;
+      if (seen > MAX_ANSWER_BYTES) {
+        void reader.cancel().catch(() => undefined); // it fails already
+        throw new AppError("request_too_large", `The answer is longer than ${MAX_ANSWER_BYTES} bytes.`);
+      }
+      const give = () => (value ? controller.enqueue(value) : controller.close());
+      if (seen <= LARGE_ANSWER_BYTES) return give();
+      await share(async () => {
+        give();
+        await setImmediate(); // by then it was read
+      });
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
   return new Response(bounded, { status, statusText, headers });
 }

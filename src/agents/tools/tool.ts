@@ -57,6 +57,8 @@ export type ToolSetup = {
   execute(runId: string, signal: AbortSignal): Promise<InnerResult>;
   /** Begins such a run as soon as few enough are under way. Throws what `begin` throws, and the signal's reason. */
   inTurn<T>(signal: AbortSignal, begin: () => Promise<T>): Promise<T>;
+  /** Does a part of the tenant's work in its turn. @throws what `part` throws, the signal's reason. */
+  share<T>(part: () => Promise<T>): Promise<T>;
   /** Guards texts, by the names of their fields, as the tools of an agent demand. @throws AppError `compliance_blocked`. */
   guard(tools: readonly { type: string; config: object }[], texts: Readonly<Record<string, string>>): void;
   /** Notes in the run's log what it has to do without. Once for each text. */

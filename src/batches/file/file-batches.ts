@@ -11,7 +11,16 @@ import type { OpenedSource } from "../../store/source-store.ts";
 import { maySee, type Viewer } from "../../tenancy/roles.ts";
 import { type BatchEndpoint, messagesEndpoint } from "./read-lines.ts";
 import { makeRequestFiles } from "./request-files.ts";
-import { cancelItems, type FileBatchDeps, itemJobIds, moveBatch, readInput, runFileBatch } from "./run.ts";
+import {
+  cancelItems,
+  type FileBatchDeps,
+  itemJobId,
+  itemJobIds,
+  itemStates,
+  moveBatch,
+  readInput,
+  runFileBatch,
+} from "./run.ts";
 import { writeAnswers } from "./write-answers.ts";
 
 export type FileBatchInput = Pick<
@@ -177,9 +186,9 @@ async function close(deps: FileBatchDeps, batch: FileBatchRecord, job: JobRecord
     await cancelItems(deps, batch);
     if (batch.endpoint === messagesEndpoint) {
       const failure = { type, code, message };
-      const jobIds = itemJobIds(batch);
-      const stateOf = await deps.store.jobs.statesOf(tenantId, jobIds);
-      await writeAnswers(deps, { batch, lines: () => readInput(deps.store, batch), jobIds, stateOf, failure });
+      const stateOf = await itemStates(deps.store, batch);
+      const jobIdOf = (place: number) => itemJobId(batch, place);
+      await writeAnswers(deps, { batch, lines: () => readInput(deps.store, batch), jobIdOf, stateOf, failure });
     }
     await moveBatch(files, batch, openFileBatchStates, { status: "failed", faults });
     return;

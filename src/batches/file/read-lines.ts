@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { embeddingsBodySchema } from "../../gateway/embeddings-schemas.ts";
+import type { WorkContext } from "../../jobs/work.ts";
 import { AppError } from "../../lib/errors.ts";
 import { hashDigits } from "../../lib/ids.ts";
-import { pacedItems } from "../../lib/in-slices.ts";
+import { groupsInTurns } from "../../lib/in-slices.ts";
 import { tryParseJson } from "../../lib/try-parse-json.ts";
 import type { FileBatchFault } from "../../store/file-store.ts";
 import { openAiChatBodySchema } from "../../surfaces/chat-completions/openai-schemas.ts";
@@ -63,59 +64,91 @@ function parseLine(raw: string): unknown {
   return separators > MAX_SEPARATORS ? undefined : tryParseJson(raw);
 }
 
-/** The requests of a batch, one after the other. Lines that are none are left out: `checkLines` finds them. */
-export async function* readLines(chunks: AsyncIterable<Uint8Array>, endpoint: BatchEndpoint): AsyncGenerator<FileLine> {
+/** Does a part of the batch's work in the turn of its tenant. */
+type Share = WorkContext["share"];
+
+/** The requests of a batch, one after the other, a few in each turn. Lines that are none are left out: `checkLines` finds them. */
+export async function* readLines(
+  chunks: AsyncIterable<Uint8Array>,
+  endpoint: BatchEndpoint,
+  share: Share,
+): AsyncGenerator<FileLine> {
   if (endpoint === messagesEndpoint) return yield* readMessages(chunks);
-  for await (const raw of splitLines(chunks)) {
-    const parsed = lineSchema.safeParse(parseLine(raw ?? ""));
-    if (parsed.success) yield { customId: parsed.data.custom_id, body: parsed.data.body, characters: raw?.length ?? 0 };
-  }
+  for await (const group of groupsInTurns(parseLines(chunks), share))
+    for (const { raw = "", parsed } of group)
+      if (parsed?.success) yield { customId: parsed.data.custom_id, body: parsed.data.body, characters: raw.length };
 }
 
-/** How many requests a batch has, and what is wrong with it as a whole. A body that does not fit its endpoint fails its own line. */
+type ParsedLine = { raw: string | undefined; parsed?: ReturnType<typeof lineSchema.safeParse> };
+
+/** The lines of a text, parsed but for empty ones; `raw` is undefined where one is too long. */
+async function* parseLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ParsedLine> {
+  for await (const raw of cutLines(chunks))
+    yield raw?.trim() === "" ? { raw } : { raw, parsed: lineSchema.safeParse(parseLine(raw ?? "")) };
+}
+
+/**
+ * How many requests a batch has, and what is wrong with it as a whole; looked at in turns. A body that does not fit its endpoint
+ * fails its own line.
+ */
 export async function checkLines(
   chunks: AsyncIterable<Uint8Array>,
   endpoint: BatchEndpoint,
+  share: Share,
 ): Promise<{ total: number; faults: FileBatchFault[] }> {
-  const faults: FileBatchFault[] = [];
-  let total = 0;
+  const checks = makeChecks(endpoint);
   if (endpoint === messagesEndpoint) {
+    let total = 0;
     for await (const _line of readMessages(chunks)) total += 1;
-    return { total, faults };
+    return { total, faults: [] };
   }
+  const checked = async function* () {
+    for await (const line of parseLines(chunks)) {
+      yield;
+      if (!checks.goesOn(line)) return; // the batch fails, whatever else is in its file
+    }
+  };
+  for await (const _group of groupsInTurns(checked(), share));
+  return checks.end();
+}
+
+/** The checks of a file's lines, one after the other. */
+function makeChecks(endpoint: BatchEndpoint) {
+  const faults: FileBatchFault[] = [];
   const seen = new Set<string>();
+  let [number, total] = [0, 0];
   const fault = (code: string, message: string, line: number | null, param: string | null = null) => {
     if (faults.length < MAX_FAULTS) faults.push({ code, message, line, param });
   };
-  let number = 0;
-  for await (const raw of splitLines(chunks)) {
-    number += 1;
-    if (number > MAX_LINES) {
-      fault("too_many_lines", `A file has at most ${MAX_LINES} lines, empty ones included.`, null);
-      break;
-    }
-    if (faults.length >= MAX_FAULTS) break; // the batch fails, whatever else is in its file
-    if (raw?.trim() === "") continue;
-    const parsed = lineSchema.safeParse(parseLine(raw ?? ""));
-    if (!parsed.success) {
-      const [issue] = parsed.error.issues;
-      const why = raw === undefined ? "it is too long" : issue?.message;
-      fault("invalid_json_line", `This line is no request: ${why}`, number, String(issue?.path[0] ?? ""));
-      continue;
-    }
-    const { custom_id: customId, url } = parsed.data;
-    if (url !== endpoint) fault("mismatched_url", `The url is not that of the batch, ${endpoint}.`, number, "url");
-    const known = hashDigits(customId); // an id has 200 characters
-    if (seen.has(known)) fault("duplicate_custom_id", "The custom_id was used before.", number, "custom_id");
-    seen.add(known);
-    total += 1;
-    if (total > MAX_FILE_LINES) {
-      fault("too_many_requests", `A file holds at most ${MAX_FILE_LINES} requests.`, null);
-      break;
-    }
-  }
-  if (total === 0 && faults.length === 0) fault("empty_file", "The file holds no requests.", null);
-  return { total, faults };
+  return {
+    /** Looks at the next line; false where no further one is looked at. */
+    goesOn({ raw, parsed }: ParsedLine): boolean {
+      number += 1;
+      if (number > MAX_LINES) {
+        fault("too_many_lines", `A file has at most ${MAX_LINES} lines, empty ones included.`, null);
+        return false;
+      }
+      if (parsed === undefined) return true;
+      if (!parsed.success) {
+        const [issue] = parsed.error.issues;
+        const why = raw === undefined ? "it is too long" : issue?.message;
+        fault("invalid_json_line", `This line is no request: ${why}`, number, String(issue?.path[0] ?? ""));
+        return faults.length < MAX_FAULTS;
+      }
+      const { custom_id: customId, url } = parsed.data;
+      if (url !== endpoint) fault("mismatched_url", `The url is not that of the batch, ${endpoint}.`, number, "url");
+      const known = hashDigits(customId); // an id has 200 characters
+      if (seen.has(known)) fault("duplicate_custom_id", "The custom_id was used before.", number, "custom_id");
+      seen.add(known);
+      total += 1;
+      if (total > MAX_FILE_LINES) fault("too_many_requests", `A file holds at most ${MAX_FILE_LINES} requests.`, null);
+      return total <= MAX_FILE_LINES && faults.length < MAX_FAULTS;
+    },
+    end() {
+      if (total === 0 && faults.length === 0) fault("empty_file", "The file holds no requests.", null);
+      return { total, faults };
+    },
+  };
 }
 
 /** The body of a line, by its endpoint's schema. @throws AppError `invalid_request` when it does not fit. */
@@ -134,10 +167,8 @@ const MAX_LINES = 100_000;
 
 /**
  * The lines of a text in UTF-8, one after the other, and one more than `MAX_LINES` at most; undefined in the place of one that
- * is too long. Others have their turn between them.
+ * is too long.
  */
-const splitLines = (chunks: AsyncIterable<Uint8Array>) => pacedItems(cutLines(chunks));
-
 async function* cutLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string | undefined> {
   let lines = 0;
   let parts: Uint8Array[] = [];

@@ -14,7 +14,7 @@ import {
   type FileBatchRecord,
   type FileBatchState,
 } from "../../store/file-store.ts";
-import { isFinal } from "../../store/job-state.ts";
+import { isFinal, type JobState } from "../../store/job-state.ts";
 import type { Store } from "../../store/store.ts";
 import { beginItem, type ItemDeps } from "./begin-item.ts";
 import { type BatchEndpoint, checkLines, messagesEndpoint, readLines } from "./read-lines.ts";
@@ -30,6 +30,10 @@ export type FileBatchDeps = ItemDeps & {
 /** Items that are submitted at once, in one part of a tenant's work; and their characters together, but for one that is larger. */
 const ITEMS_AT_ONCE = 16;
 const CHARACTERS_AT_ONCE = 1 << 20;
+/** Items whose jobs are looked for in one part of a tenant's work. */
+const ITEMS_A_LOOK = 500;
+/** The least pause after a look at all items, in times of the look. */
+const PAUSES_A_LOOK = 10;
 /** How long a job makes items at a time, in ms; then it is continued later. */
 const TURN_MS = 5 * 60_000;
 /** The first pause between two looks at the items, in ms. */
@@ -60,7 +64,7 @@ export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void>
   const batch = await files.findBatch(run.tenantId, run.batchId);
   if (batch === null) return;
   if (batch.status === "validating") {
-    const { total, faults } = await checkLines(inputOf(deps.store, batch), endpointOf(batch));
+    const { total, faults } = await checkLines(inputOf(deps.store, batch), endpointOf(batch), run.share);
     if (faults.length > 0) return void (await moveBatch(files, batch, ["validating"], { status: "failed", faults }));
     const validated = await files.changeBatch(batch, ["validating"], { $set: { total } });
     const isThrough = validated === null || (await submitItems(deps, { batch: validated, ...run }));
@@ -72,13 +76,17 @@ export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void>
   await finish(deps, run);
 }
 
+const atOnce: WorkContext["share"] = (part) => part();
 const endpointOf = ({ endpoint }: FileBatchRecord) => endpoint as BatchEndpoint; // checked when it was made
 const inputOf = ({ sources }: Pick<Store, "sources">, { tenantId, inputFileId }: FileBatchRecord) =>
   sources.stream(tenantId, inputFileId);
 
 /** The requests of a batch, one after the other: a file may be larger than what a worker holds. */
-export const readInput = (store: Pick<Store, "sources">, batch: FileBatchRecord) =>
-  readLines(inputOf(store, batch), endpointOf(batch));
+export const readInput = (
+  store: Pick<Store, "sources">,
+  batch: FileBatchRecord,
+  share: WorkContext["share"] = atOnce,
+) => readLines(inputOf(store, batch), endpointOf(batch), share);
 
 type Submission = { batch: FileBatchRecord } & Pick<WorkContext, "signal" | "share">;
 type Item = { jobId: string; body: unknown; characters: number };
@@ -90,37 +98,33 @@ type Item = { jobId: string; body: unknown; characters: number };
  */
 async function submitItems(deps: FileBatchDeps, { batch, signal, share }: Submission): Promise<boolean> {
   const endsAt = performance.now() + TURN_MS;
-  const ids = itemJobIds(batch);
-  const states = await deps.store.jobs.statesOf(batch.tenantId, ids);
+  const states = await itemStates(deps.store, batch, share);
   const isRepeated = batch.status === "validating" || batch.endpoint === "/v1/embeddings";
-  const isOpen = (jobId: string) => {
-    const state = states.get(jobId);
-    return state === undefined || (isRepeated && !isFinal(state));
-  };
-  if (!ids.some(isOpen)) return true;
+  const isTaken = (state: JobState | undefined) => state !== undefined && (!isRepeated || isFinal(state));
+  if (states.size === batch.total && states.values().every(isTaken)) return true;
   let goesOn = true;
   const items = async function* (): AsyncGenerator<Item> {
     let place = 0;
-    for await (const { body, characters } of readInput(deps.store, batch)) {
-      const jobId = ids[place++];
-      if (jobId === undefined || !goesOn) return;
-      if (isOpen(jobId)) yield { jobId, body, characters };
+    for await (const { body, characters } of readInput(deps.store, batch, share)) {
+      if (place === batch.total || !goesOn) return;
+      const jobId = itemJobId(batch, place++);
+      if (!isTaken(states.get(jobId))) yield { jobId, body, characters };
     }
   };
   // An embedding's provider may take long to answer: then only what the store keeps of it has a turn.
   const inTurn: WorkContext["share"] = batch.endpoint === "/v1/embeddings" ? (part) => part() : share;
   const submit = async (item: Item) => {
     signal.throwIfAborted();
-    if (!goesOn) return;
-    const hasRoom = await submitItem(deps, batch, { ...item, signal, share });
-    // Who stops the batch stops the jobs that it sees; this one may have come later.
-    const isStopped = !(await takesItems(deps, batch));
-    if (isStopped) await unlessOver(deps.jobs.cancel(batch.tenantId, item.jobId));
-    if (!hasRoom || isStopped) goesOn = false;
+    if (goesOn && !(await submitItem(deps, batch, { ...item, signal, share }))) goesOn = false;
   };
   for await (const few of inGroups(items())) {
     if (performance.now() > endsAt) return false;
     await inTurn(() => forEachConcurrent(few, ITEMS_AT_ONCE, submit));
+    if (!(await takesItems(deps, batch))) {
+      // Who stops the batch stops the jobs that it sees; these may have come later.
+      for (const { jobId } of few) await unlessOver(deps.jobs.cancel(batch.tenantId, jobId));
+      goesOn = false;
+    }
     if (!goesOn) return true;
   }
   return true;
@@ -175,26 +179,29 @@ async function submitItem(
 }
 
 /** Writes the answers when every item has ended, else counts those that have. */
-async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run): Promise<void> {
+async function finish(deps: FileBatchDeps, { tenantId, batchId, share }: Run): Promise<void> {
   const { files } = deps.store;
   const batch = await files.findBatch(tenantId, batchId);
   if (batch === null || batch.status === "completed" || batch.status === "cancelled") return;
-  const ids = itemJobIds(batch);
   const isCancelled = batch.status === "cancelling";
   if (isCancelled) await cancelItems(deps, batch); // some were begun while it was being cancelled
-  const stateOf = await deps.store.jobs.statesOf(tenantId, ids);
+  const lookedAt = performance.now();
+  const stateOf = await itemStates(deps.store, batch, share);
+  const tookMs = performance.now() - lookedAt;
   const states = [...stateOf.values()];
   const completed = states.filter((state) => state === "completed").length;
   const failed = states.filter((state) => state === "failed").length;
   const counted = await files.changeBatch(batch, [batch.status], { $set: { completed, failed } });
-  const expected = isCancelled ? states.length : ids.length; // a cancelled batch makes no more jobs
+  const expected = isCancelled ? states.length : batch.total; // a cancelled batch makes no more jobs
   if (states.filter(isFinal).length < expected) {
     const ageMs = Date.now() - batch.createdAt.getTime();
-    throw new Rescheduled(Math.min(Math.max(FIRST_POLL_MS, ageMs / 10), deps.pollMs));
+    const waitMs = Math.min(Math.max(FIRST_POLL_MS, ageMs / 10), deps.pollMs);
+    throw new Rescheduled(Math.max(waitMs, PAUSES_A_LOOK * tookMs));
   }
   if (counted === null) throw new Rescheduled(FIRST_POLL_MS); // it is being cancelled just now
   await moveBatch(files, batch, ["in_progress"], { status: "finalizing" });
-  await writeAnswers(deps, { batch, lines: () => readInput(deps.store, batch), jobIds: ids, stateOf });
+  const lines = () => readInput(deps.store, batch, share);
+  await writeAnswers(deps, { batch, lines, jobIdOf: (place) => itemJobId(batch, place), stateOf });
   await moveBatch(files, batch, ["finalizing", "cancelling"], { status: isCancelled ? "cancelled" : "completed" });
   if (batch.endpoint === messagesEndpoint) await deps.store.sources.remove(tenantId, batch.inputFileId); // nothing else reads it
 }
@@ -202,7 +209,7 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run): Promise<
 /** Cancels the jobs of a batch's items; an item that has ended meanwhile keeps its answer. */
 export async function cancelItems({ jobs, store }: FileBatchDeps, batch: FileBatchRecord): Promise<void> {
   const { tenantId } = batch;
-  for (const [jobId, state] of await store.jobs.statesOf(tenantId, itemJobIds(batch))) {
+  for (const [jobId, state] of await itemStates(store, batch)) {
     if (!isFinal(state)) await jobs.cancel(tenantId, jobId).catch(ignoreEnded);
   }
 }
@@ -211,8 +218,28 @@ function ignoreEnded(error: unknown): void {
   if (!(error instanceof AppError) || error.code !== "wrong_state") throw error;
 }
 
-/** The jobs of a batch's items, in their order: always the same, so that an item picked up again makes no second job. */
-export function itemJobIds({ _id, total }: Pick<FileBatchRecord, "_id" | "total">): string[] {
-  const head = `job_${_id.slice(-26, -16)}`; // the batch's time
-  return Array.from({ length: total }, (_, place) => head + hashDigits(`${_id}:${place}`));
+/** The states of the jobs that a batch's items have by now, looked at in turns. */
+export async function itemStates(
+  { jobs }: Pick<Store, "jobs">,
+  batch: FileBatchRecord,
+  share: WorkContext["share"] = atOnce,
+): Promise<Map<string, JobState>> {
+  const states = new Map<string, JobState>();
+  const look = async (from: number) => {
+    const count = Math.min(ITEMS_A_LOOK, batch.total - from);
+    const ids = Array.from({ length: count }, (_, place) => itemJobId(batch, from + place));
+    for (const [jobId, state] of await jobs.statesOf(batch.tenantId, ids)) states.set(jobId, state);
+  };
+  for (let from = 0; from < batch.total; from += ITEMS_A_LOOK) await share(() => look(from));
+  return states;
 }
+
+/** The job of an item of a batch: always the same, so that an item picked up again makes no second job. */
+export function itemJobId({ _id }: Pick<FileBatchRecord, "_id">, place: number): string {
+  const time = _id.slice(-26, -16); // the batch's
+  return `job_${time}${hashDigits(`${_id}:${place}`)}`;
+}
+
+/** The jobs of a batch's items, in their order. */
+export const itemJobIds = (batch: Pick<FileBatchRecord, "_id" | "total">): string[] =>
+  Array.from({ length: batch.total }, (_, place) => itemJobId(batch, place));

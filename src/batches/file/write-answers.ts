@@ -14,7 +14,7 @@ type AnswerDeps = { store: Pick<Store, "files" | "sources">; jobs: Pick<Jobs, "f
 type Answered = {
   batch: FileBatchRecord;
   lines(): AsyncIterable<FileLine>;
-  jobIds: readonly string[];
+  jobIdOf(place: number): string;
   stateOf: ReadonlyMap<string, JobState>;
   failure?: ErrorView;
 };
@@ -68,14 +68,14 @@ async function writeFile(deps: AnswerDeps, answered: Answered, { kind, state, to
 
 /** The requests with the ids of their jobs. */
 async function* withJobs({
+  batch,
   lines,
-  jobIds,
-}: Pick<Answered, "lines" | "jobIds">): AsyncGenerator<{ jobId: string; customId: string }> {
+  jobIdOf,
+}: Pick<Answered, "batch" | "lines" | "jobIdOf">): AsyncGenerator<{ jobId: string; customId: string }> {
   let place = 0;
   for await (const { customId } of lines()) {
-    const jobId = jobIds[place++];
-    if (jobId === undefined) return;
-    yield { jobId, customId };
+    if (place === batch.total) return;
+    yield { jobId: jobIdOf(place++), customId };
   }
 }
 
@@ -102,7 +102,7 @@ async function writeResults(deps: AnswerDeps, { batch, failure, ...answered }: A
   const { tenantId, outputFileId: fileId } = batch;
   const counts = { succeeded: 0, errored: 0, canceled: 0, expired: 0 };
   const results = async function* () {
-    for await (const { jobId, customId } of withJobs(answered)) {
+    for await (const { jobId, customId } of withJobs({ batch, ...answered })) {
       const result = toResult(jobId, await deps.jobs.find(tenantId, jobId), failure);
       counts[result.type] += 1;
       yield { custom_id: customId, result };

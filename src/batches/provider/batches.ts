@@ -1,4 +1,4 @@
-import type { ForwardedChat } from "../../gateway/chat/forward.ts";
+import { type ForwardedChat, withGuard } from "../../gateway/chat/forward.ts";
 import type { PlannedChat } from "../../gateway/chat/plan.ts";
 import type { GatewayCaller } from "../../gateway/money/account.ts";
 import { toTarget } from "../../gateway/resilience/target.ts";
@@ -53,6 +53,7 @@ export function makeBatches(deps: BatchDeps) {
       given: PlannedChat | ForwardedChat,
       { jobId, startedBy, isRetried = false, admit, message, response }: BatchedAs,
     ): Promise<{ job: JobRecord } | { ineligible: Ineligible }> {
+      if ("raw" in given) await withGuard(gateway, caller, given);
       const { plan, request, bounds, raw, debug } = await planItem(gateway, caller.tenantId, given);
       const { model, requested, reason } = plan.routing;
       const { provider, key } = toTarget(gateway, plan, model);

@@ -1,4 +1,5 @@
 import { toContent } from "../../gateway/chat/attempt.ts";
+import { guardAnswer } from "../../gateway/chat/guard-chat.ts";
 import { withoutFence } from "../../gateway/chat/json-fence.ts";
 import { toChatResponse } from "../../gateway/chat/response.ts";
 import { findMismatch, MISMATCH } from "../../gateway/chat/response-format.ts";
@@ -14,6 +15,7 @@ import { AppError, type ErrorView, toErrorView, withoutText } from "../../lib/er
 import type { BatchItemRecord } from "../../store/batch-store.ts";
 import type { CompletionRecord } from "../../store/completion-store.ts";
 import { toMessage } from "../../surfaces/messages/to-message.ts";
+import { guardFor } from "../../tenancy/guard-policies.ts";
 import { toResponseLine } from "../file/response-lines.ts";
 import type { BatchDeps, RunDeps } from "./collect.ts";
 
@@ -42,6 +44,19 @@ async function findItemMismatch({ gateway }: RunDeps, item: BatchItemRecord, res
 const unfenced = (item: BatchItemRecord, result: CompletionResult): CompletionResult =>
   requestOf(item).responseFormat === undefined ? result : { ...result, text: withoutFence(result.text) };
 
+/** Guards the answer of an item, as the rules of its tenant are now; `blocked` is the error of one that is withheld. */
+async function guardItem({ gateway }: RunDeps, item: BatchItemRecord, outcome: BatchItemResult) {
+  const guard = await guardFor(gateway, item);
+  if (guard === undefined || !("result" in outcome)) return { guard };
+  try {
+    outcome.result = guardAnswer(guard, outcome.result);
+    return { guard };
+  } catch (error) {
+    if (error instanceof AppError && error.code === "compliance_blocked") return { guard, blocked: error };
+    throw error;
+  }
+}
+
 /**
  * Gives an item its end: the ledger's record first, then the job's, then the item's own, each of which can be written again
  * without a second effect. An item that expired goes back to wait, once. `failed`: its billed failed attempts.
@@ -64,13 +79,15 @@ export async function settleItem(
     });
     return settleItem(deps, item, { customId: item._id, error });
   }
+  const { guard, blocked } = await guardItem(deps, item, outcome);
+  if (blocked) return settleItem(deps, item, { customId: item._id, error: blocked }, failed);
   if ("result" in outcome) outcome.result = unfenced(item, outcome.result);
   const result = "result" in outcome ? outcome.result : undefined;
   const failure = "error" in outcome ? outcome.error : result && (await findItemMismatch(deps, item, result));
   const error = failure && toErrorView(failure);
   const spent = toSpent(deps, item, failed, result);
   const areTextsKept = result !== undefined && (await gateway.callTexts.areKept(item.tenantId));
-  const content = areTextsKept ? toContent(messagesOf(item), result.text) : undefined;
+  const content = areTextsKept ? toContent(messagesOf(item), result.text, guard) : undefined;
   const record = { ...toRecord(item, spent, result, error), ...defined({ content }) };
   await gateway.ledger.write(record);
   if (error) await jobs.held.end(item._id, { error });

@@ -7,8 +7,8 @@ import { type Cursors, makeCursors } from "./wire/cursors.ts";
 export type Engine = { storage: Storage; catalog: Catalog; cursors: Cursors; logger: Logger };
 
 /** Opens the data file and reads its catalogue. Documents and search matrices are read when they are first asked for. */
-export function openEngine(options: { dataFile: string; logger: Logger }): Engine {
-  const storage = openStorage(options.dataFile);
+export function openEngine(options: { dataFile: string; syncWrites?: boolean | undefined; logger: Logger }): Engine {
+  const storage = openStorage(options.dataFile, { syncWrites: options.syncWrites });
   try {
     const catalog = openCatalog(storage);
     storage.commit(); // opening may have rebuilt a text index of an older layout

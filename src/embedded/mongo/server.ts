@@ -7,7 +7,6 @@ import type { Logger } from "../../observe/logger.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { startCheckpoints } from "./storage/checkpoints.ts";
-import { type LogSyncOptions, openLogSync } from "./storage/log-sync.ts";
 import { type Dispatcher, makeDispatcher } from "./wire/dispatch.ts";
 import { isLong, type Lanes, makeLanes } from "./wire/lanes.ts";
 import { encodeReply } from "./wire/reply.ts";
@@ -19,7 +18,7 @@ export type MongoServerOptions = {
   /** Where to listen on a Unix socket; only its owner may connect. */
   socketPath: string;
   /** Whether a write is acknowledged only when it is on the disk, so that a loss of power takes nothing with it. */
-  logSync?: LogSyncOptions;
+  syncWrites?: boolean;
   /** Clients prove that they know it, and the server proves the same to them. Without one any client is served. */
   password?: string;
   logger: Logger;
@@ -35,13 +34,11 @@ const drainMs = 2_000;
 export function startMongoServer(options: MongoServerOptions) {
   return withDisposables(async (disposables) => {
     const { logger, socketPath } = options;
-    const engine = openEngine({ dataFile: options.dataFile, logger });
+    const engine = openEngine(options);
     disposables.add(() => engine.storage.close());
     disposables.add(startCheckpoints(engine.storage, options.dataFile, logger));
-    const logSync = options.logSync && openLogSync(options.dataFile, options.logSync);
-    if (logSync) disposables.add(() => logSync.close());
-    const dispatcher = makeDispatcher(engine, logSync);
-    disposables.add(() => dispatcher.drain());
+    const dispatcher = makeDispatcher(engine);
+    disposables.add(() => dispatcher.flush());
     const lanes = makeLanes(dispatcher.flush);
     disposables.add(startHousekeeping(engine, dispatcher));
     const makeGate = options.password === undefined ? undefined : makeGates(options.password);
@@ -53,11 +50,7 @@ export function startMongoServer(options: MongoServerOptions) {
       serveConnection({ socket, connectionId: ++lastConnectionId, dispatcher, lanes, gate: makeGate?.(), logger });
     });
     server.maxConnections = maxConnections;
-    const drain = () => {
-      lanes.drain();
-      dispatcher.drain();
-    };
-    disposables.add(() => closeServer(server, sockets, drain));
+    disposables.add(() => closeServer(server, sockets, lanes.drain));
     await listen(server, socketPath);
     server.on("error", (error) => logger.error({ err: error }, "the embedded store cannot take a connection"));
     /** For the driver; it holds no password. */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
+import { guardFor } from "../../tenancy/guard-policies.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type AssistantPart, markReasoning } from "../messages.ts";
 import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
@@ -10,11 +11,13 @@ import { type ModelAttempt, withFallbacks } from "../resilience/retry.ts";
 import { estimateUsage } from "../tokens.ts";
 import { attempt, toCompletionRequest, toRoutingView } from "./attempt.ts";
 import { makeCompressor, withReport } from "./compress.ts";
+import { guardAnswer, guardRequest } from "./guard-chat.ts";
 import { withoutFence } from "./json-fence.ts";
 import type { CachedResponse, ChatOutcome } from "./outcome.ts";
 import { ignoredAt, type Plan, type PlannedChat, planChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
 import type { ResponseCache } from "./response-cache.ts";
+import { restoreOutcome, restoreStream } from "./restore-chat.ts";
 import { makeSingleFlight } from "./single-flight.ts";
 import { type StreamEvent, streamChat } from "./stream.ts";
 import { makeStreamedResponse, toDeltas } from "./streamed-response.ts";
@@ -22,7 +25,7 @@ import { makeStreamedResponse, toDeltas } from "./streamed-response.ts";
 /** How long an answer is kept when the request does not say, in seconds. */
 const DEFAULT_TTL_SECONDS = 300;
 
-/** Answers chats: each is planned, and then answered once, as a whole or as a stream. */
+/** Answers chats. Each is planned first, and then answered once, either whole or as a stream. */
 export type Answerer = {
   /** Throws as `planChat`. */
   plan(caller: GatewayCaller, request: ChatRequest): Promise<PlannedChat>;
@@ -33,9 +36,9 @@ export type Answerer = {
 };
 
 /**
- * Answers chats by models. Identical chats of a tenant are answered by one call: from the cache, or together with one that is
- * under way. A chat is cacheable when it says so, or when its temperature is 0. Only whole answers are kept, and none of a
- * fallback, which the key does not name.
+ * Answers chats by models. Identical chats of a tenant share one call: the answer comes from the cache, or from a call that is
+ * under way. A chat is cacheable if it says so, or if its temperature is 0. Only complete answers are cached. The answer of a
+ * fallback is not cached, since the key does not name the fallback.
  */
 export function makeAnswerer(deps: GatewayDeps, responses: ResponseCache): Answerer {
   const compress = makeCompressor();
@@ -100,26 +103,43 @@ export function makeAnswerer(deps: GatewayDeps, responses: ResponseCache): Answe
       failure = error;
       throw error;
     } finally {
-      copy?.fail(failure); // does nothing to one that came to its end
+      copy?.fail(failure); // has no effect on a stream that has ended
     }
   }
 
   return {
-    async plan(given, asked) {
-      const caller = withEndUser(given, asked);
+    async plan(given, whole) {
+      const { guard, request: asked } = await guardAsked(deps, given, whole);
+      const caller = withEndUser(guard ? { ...given, guard } : given, asked);
       if (asked.options?.compress !== true) return planWhole(deps, caller, asked);
       const { request, report } = await compress(caller, asked);
       return { ...(await planWhole(deps, caller, request)), compression: report };
     },
     async answer(chat) {
-      const outcome = await (isCacheable(chat.request) ? completeCached(chat) : complete(deps, chat));
-      return chat.compression ? { ...outcome, compression: chat.compression } : outcome;
+      return toGiven(chat, await (isCacheable(chat.request) ? completeCached(chat) : complete(deps, chat)));
     },
     stream(chat) {
-      const events = isCacheable(chat.request) ? streamCached(chat) : streamChat(deps, chat);
-      return chat.compression ? withReport(events, chat.compression) : events;
+      return toGivenStream(chat, isCacheable(chat.request) ? streamCached(chat) : streamChat(deps, chat));
     },
   };
+}
+
+/** An outcome as its caller gets it, which no cache has. */
+function toGiven({ caller: { guard }, compression }: PlannedChat, guarded: ChatOutcome): ChatOutcome {
+  const outcome = guard?.restores ? restoreOutcome(guard, guarded) : guarded;
+  return compression ? { ...outcome, compression } : outcome;
+}
+
+/** The same for a stream. */
+function toGivenStream({ caller: { guard }, compression }: PlannedChat, guarded: AsyncIterable<StreamEvent[]>) {
+  const events = guard?.restores ? restoreStream(guard, guarded) : guarded;
+  return compression ? withReport(events, compression) : events;
+}
+
+/** A chat as its tenant's guards let it go to a model. The guard of an earlier part of the same call goes on. */
+async function guardAsked(deps: GatewayDeps, caller: GatewayCaller, request: ChatRequest) {
+  const guard = caller.guard ?? (await guardFor(deps, caller));
+  return guard === undefined ? { guard, request } : { guard, request: guardRequest(guard, request) };
 }
 
 async function planWhole(deps: GatewayDeps, caller: GatewayCaller, request: ChatRequest): Promise<PlannedChat> {
@@ -129,11 +149,12 @@ async function planWhole(deps: GatewayDeps, caller: GatewayCaller, request: Chat
 
 const isCacheable = ({ options, temperature }: ChatRequest) => options?.cache ?? temperature === 0;
 
-/** A hash of what the answer depends on: the tenant, the model, and the request as the provider would get it. */
-function toKey({ caller: { tenantId }, plan, request }: PlannedChat): string {
+/** A hash of all that the answer depends on: the tenant, the model, and the request that the provider would get. */
+function toKey({ caller: { tenantId, guard }, plan, request }: PlannedChat): string {
   const { model } = plan.routing;
+  const rules = guard ? [guard.rulesKey] : []; // an answer is kept as it was guarded
   return createHash("sha256")
-    .update(JSON.stringify([tenantId, model.provider, toCompletionRequest(request, model)]))
+    .update(JSON.stringify([tenantId, model.provider, toCompletionRequest(request, model), ...rules]))
     .digest("base64url");
 }
 
@@ -166,8 +187,8 @@ async function firstOf<T>(items: AsyncIterable<T>): Promise<T> {
 }
 
 /**
- * Answers a planned chat: asks the provider with retries, then the plan's fallbacks, and settles a record of each
- * model that was asked, also when it fails.
+ * Answers a planned chat. It asks the provider with retries, then the plan's fallbacks. The record of each model that was asked
+ * is settled, even if the call fails.
  * @throws AppError `provider_key_refused`, `provider_failed`, `provider_rate_limited`, `provider_timeout`, `client_closed`,
  * `response_format_mismatch`; what checks of schemas throw.
  */
@@ -177,16 +198,30 @@ function complete(deps: GatewayDeps, chat: PlannedChat): Promise<ChatOutcome> {
 
 async function completeAt(deps: GatewayDeps, chat: PlannedChat, modelAttempt: ModelAttempt): Promise<ChatOutcome> {
   const { provider } = modelAttempt.target;
-  const { result, model, request, settle } = await attempt(deps, chat, modelAttempt, {
+  const {
+    result: said,
+    model,
+    request,
+    settle,
+    fail,
+  } = await attempt(deps, chat, modelAttempt, {
     isStreamed: false,
     describe: (answer: CompletionResult) => answer,
     ask: (readable, context) => provider.complete(readable, context),
   });
+  const estimate = () => estimateUsage({ messages: request.messages, model }, said.text, said.toolCalls);
+  const { guard } = chat.caller;
+  let result = said;
+  try {
+    if (guard) result = guardAnswer(guard, said);
+  } catch (error) {
+    fail(error, { usage: said.usage, estimate, text: said.text });
+    throw error;
+  }
   const { toolCalls, finishReason, providerFinishReason, reasoning, usage, logprobs } = result;
   const clean = request.responseFormat === undefined ? (text: string) => text : withoutFence;
   const text = clean(result.text);
   const parts = result.parts && markReasoning(result.parts, model.provider).map((part) => mapText(part, clean));
-  const estimate = () => estimateUsage({ messages: request.messages, model }, text, toolCalls);
   const settled = await settle({ usage, estimate, finishReason, text });
   return { text, toolCalls, ...settled, ...defined({ reasoning, parts, providerFinishReason, logprobs }) };
 }

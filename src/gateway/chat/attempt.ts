@@ -1,6 +1,8 @@
+import type { GuardPlace } from "../../guards/rules.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
 import { tryParseJson } from "../../lib/try-parse-json.ts";
+import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import {
@@ -30,25 +32,25 @@ import type { Routing } from "./route-model.ts";
 /** Texts kept in a log record are cut to this many characters a message; a record stays far below a document's limit. */
 const KEPT_CHARACTERS = 20_000;
 
-/** How a model is asked, and how its answer is begun: whole, or with the first parts of its stream. */
+/** How to ask a model, and what counts as the start of its answer: the whole answer, or the first parts of its stream. */
 type Asking<T> = {
   isStreamed: boolean;
-  /** Ends the call; the caller's own, unless the call may end before it. */
+  /** Ends the call. It is the caller's signal, unless the call may end earlier. */
   signal?: AbortSignal;
   /** For the span of a call that is answered whole. */
   describe?: (result: T) => AnswerFacts;
   ask(request: CompletionRequest, context: CallContext, permit: AttemptPermit): Promise<T>;
 };
 
-/** What an answer has used, as its provider or else an estimate counts it, and its text. */
+/** The text of an answer and the tokens it used, counted by the provider or else estimated. */
 type Served = Pick<CallEnd, "usage"> & Required<Pick<CallEnd, "estimate">> & { text: string };
 
-/** A model that was asked a chat and has begun to answer. Its record is settled by `settle` or `fail`, whichever is first. */
+/** A model that has started to answer a chat. `settle` or `fail`, whichever comes first, settles its record. */
 export type Attempt<T> = Awaited<ReturnType<typeof attempt<T>>>;
 
 /**
- * Asks one model of a planned chat, with retries: the same for a whole answer and for a stream. If it does not begin to
- * answer, its record is settled here.
+ * Asks one model of a planned chat, with retries, for a whole answer or a stream. If the model does not start to answer, its
+ * record is settled here.
  * @throws AppError as `askModel`.
  */
 export async function attempt<T>(
@@ -76,7 +78,7 @@ export async function attempt<T>(
   reportFallback(caller, routing, chat.request);
   const toEnd = ({ text, ...served }: Served): CallEnd => ({
     ...served,
-    content: () => toContent(request.messages, text),
+    content: () => toContent(request.messages, text, caller.guard),
   });
   return {
     result,
@@ -84,8 +86,8 @@ export async function attempt<T>(
     request,
     onFirstToken: call.onFirstToken,
     /**
-     * Settles an answer that came to its end; what its outcome reports besides the content.
-     * @throws AppError `response_format_mismatch`, and what checks of schemas throw: it was served, and is charged.
+     * Settles a complete answer. Returns what its outcome reports besides the content.
+     * @throws AppError `response_format_mismatch`, and what checks of schemas throw. The answer was served, so it is charged.
      */
     async settle({ finishReason, ...served }: Served & { finishReason: FinishReason }) {
       const { responseFormat } = request;
@@ -103,7 +105,10 @@ export async function attempt<T>(
   };
 }
 
-/** Asks a provider once more without the reasoning that came back, when it cannot read that. A refused request is not charged. */
+/**
+ * Asks a provider once more without the reasoning of earlier turns, if it could not read that. The refused request is not
+ * charged.
+ */
 async function readably<T>(request: CompletionRequest, ask: (request: CompletionRequest) => Promise<T>): Promise<T> {
   try {
     return await ask(request);
@@ -121,9 +126,12 @@ export function toRoutingView({ requested, model, reason, skipped }: Routing): R
 }
 
 /** The texts for the log record. */
-export function toContent(messages: readonly Message[], text: string) {
-  const kept = messages.map(({ role, content }) => ({ role, content: textOf(content).slice(0, KEPT_CHARACTERS) }));
-  return { messages: kept, text: text.slice(0, KEPT_CHARACTERS) };
+export function toContent(messages: readonly Message[], text: string, guard?: PolicyGuard) {
+  const hide = (said: string, place: GuardPlace) => guard?.toLogged(said, place) ?? said;
+  const kept = messages.map(({ role, content }) => {
+    return { role, content: hide(textOf(content), role === "tool" ? "toolOutput" : "input").slice(0, KEPT_CHARACTERS) };
+  });
+  return { messages: kept, text: hide(text, "output").slice(0, KEPT_CHARACTERS) };
 }
 
 /**
@@ -133,7 +141,7 @@ export function toContent(messages: readonly Message[], text: string) {
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
   const { systemPrompt, options: _o, temperature: _t, preferredTemperature, topP: _p, messages, ...rest } = request;
   const own = withWholeCalls(forProvider(messages, model.provider));
-  // A temperature that is only preferred is not worth a model's reasoning.
+  // A model's reasoning is worth more than a temperature that is only preferred.
   const preferred = model.reasons === "by-default" ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);
   keepToSettings(model, rest, request);
@@ -157,7 +165,7 @@ function offerAllowed(request: Pick<CompletionRequest, "tools" | "allowedTools">
   delete request.allowedTools;
 }
 
-/** What the model takes of a temperature and `top_p`: one that is asked for is clamped, one that is preferred left out. */
+/** Temperature and `top_p` as the model takes them. A requested value is clamped, a preferred one is left out. */
 function toSampling(model: CataloguedModel, request: ChatRequest, preferred?: number) {
   const maxTemperature = maxTemperatureOf(model, request);
   const { temperature, topP } = request;
@@ -167,12 +175,12 @@ function toSampling(model: CataloguedModel, request: ChatRequest, preferred?: nu
   return used === undefined && topP === undefined ? undefined : defined({ temperature: used, topP });
 }
 
-/** Longest raw text of a call's arguments that its result repeats, in characters. */
+/** Most characters of a call's raw arguments that its result repeats. */
 const MAX_RAW = 20_000;
 
 /**
- * Messages whose tool calls all have a JSON object as arguments, as most providers demand. A call that was cut, or was written
- * wrong, gets an empty object, and its result says what was there.
+ * Gives every tool call in the messages a JSON object as arguments, since most providers demand one. A call whose arguments
+ * were cut or malformed gets an empty object, and its result quotes the original text.
  */
 function withWholeCalls(messages: Message[]): Message[] {
   if (!messages.some((message) => message.role === "assistant" && message.toolCalls?.some(isOdd))) return messages;
@@ -192,7 +200,7 @@ function withWholeCalls(messages: Message[]): Message[] {
   });
 }
 
-/** The arguments as they go to a provider; undefined for what is no object. */
+/** The arguments as they go to a provider; undefined if they are no JSON object. */
 function toObject(given: string): string | undefined {
   const text = toArguments(given);
   const value = tryParseJson(text);

@@ -6,7 +6,7 @@ import type { ChatRequest } from "./request.ts";
 
 const settingNames = Object.keys(settingFields) as Setting[]; // the literal has no other keys
 
-/** What keeps a model from serving a request, whatever its size; undefined when nothing does. */
+/** Why a model cannot serve a request, apart from its size; undefined if it can. */
 export function findObstacle(
   { id, features }: CataloguedModel,
   { tools, toolChoice, responseFormat, messages }: ChatRequest,
@@ -31,7 +31,7 @@ const partKinds = {
   file: { feature: "files", name: "files" },
 } as const;
 
-/** The first part of the messages that a model cannot read. */
+/** Finds the first part in the messages that a model cannot read: its path and a message. */
 function findForeignPart({ id, features }: Pick<CataloguedModel, "id" | "features">, messages: readonly Message[]) {
   if (features.includes("vision") && features.includes("files")) return undefined;
   for (const [place, { content }] of messages.entries()) {
@@ -44,7 +44,7 @@ function findForeignPart({ id, features }: Pick<CataloguedModel, "id" | "feature
   return undefined;
 }
 
-/** A setting that a model does not take as it was asked for, the effort that is used instead, and what it takes. */
+/** A setting that a model does not take as requested, the effort used instead, and the efforts that it takes. */
 type SettingMisfit = { param: string; used?: Effort; takes: string };
 
 /** The settings of a request that a model does not take, other than those of its sampling. */
@@ -65,7 +65,7 @@ export function settingMisfits(model: CataloguedModel, request: ChatRequest): Se
 export const hasSettings = (request: Sampling) =>
   request.effort !== undefined || settingNames.some((setting) => request[setting] !== undefined);
 
-/** Leaves the settings out that a model does not take, and puts the nearest effort in the place of one that it does not. */
+/** Removes settings that a model does not take, and replaces an effort that it does not take by the nearest one. */
 export function keepToSettings(model: CataloguedModel, request: Sampling, asked: Asking): void {
   for (const setting of settingNames) if (isForeign(model, setting, request, asked)) delete request[setting];
   if (request.effort === undefined) return;
@@ -86,14 +86,14 @@ function isForeign(
   return request.serviceTier !== "flex" || flex !== true;
 }
 
-/** The highest temperature that a model takes with a request; undefined when that is the default alone, as while it reasons. */
+/** The highest temperature that a model takes with a request; undefined if it takes only its default, as while it reasons. */
 export function maxTemperatureOf(model: CataloguedModel, request: Sampling): number | undefined {
   const effort = nearestEffort(model, request.effort);
   const isToReason = model.reasons !== undefined && effort !== undefined && effort !== "none";
   return isToReason ? undefined : model.maxTemperature;
 }
 
-/** The effort itself, or the next lower one that the model takes, or its lowest; undefined when it takes none. */
+/** The effort itself, else the next lower one that the model takes, else its lowest; undefined if it takes none. */
 function nearestEffort({ efforts: taken = [] }: CataloguedModel, effort: Effort | undefined): Effort | undefined {
   if (effort === undefined || taken.includes(effort)) return effort;
   const rank = efforts.indexOf(effort);

@@ -11,17 +11,19 @@ import type { StreamEvent } from "./stream.ts";
 
 /** A context with fewer tokens than this is left as it is. */
 const SHORT_TOKENS = 300;
-/** The part of the context that is aimed at. */
+/** Share of the context that compression aims to keep. */
 const TARGET_RATIO = 0.55;
-/** Sentences shorter than this are said again without being taken for a repetition, in characters. */
+/** Shorter sentences may occur again without counting as a repetition, in characters. */
 const MIN_REPEATED = 30;
-/** Sentences and lines of a context, at most; one of more is left as it is. They are 30 characters each in 3 MB. */
+/**
+ * Maximum sentences and lines of a context; a context with more is not compressed. In 3 MB they would have 30 characters each.
+ */
 const MAX_SEGMENTS = 100_000;
 /** How exactly sentences are compared: a millionth of a bit. */
 const BITS_SCALE = 1e6;
 /** Characters before a sentence that say whether its first word is inside one. */
 const NAME_CONTEXT = 8;
-/** A word of the question makes a sentence worth this many more bits. */
+/** Bits that a word of the question adds to the value of a sentence. */
 const ASKED_BITS = 6;
 
 /**
@@ -92,7 +94,7 @@ export function* compressing(
 
 type Texts = Segment[][];
 
-/** The segments of each text; null where there is nothing that may be left out, or more than can be weighed. */
+/** The segments of each text; null if nothing may be left out, or if there are too many segments. */
 function* toTexts(context: readonly string[]): Generator<void, Texts | null> {
   const texts: Texts = [];
   let left = MAX_SEGMENTS;
@@ -148,7 +150,7 @@ function* dropRepeated(texts: Texts): Generator<void, boolean> {
   return hasDropped;
 }
 
-/** Leaves out the least informative sentences, until the target is reached or only what must stay is left. */
+/** Leaves out the least informative sentences until the target is reached, or until only fixed parts are left. */
 function* dropUninformative(texts: Texts, goal: { question: string; targetTokens: number }): Generator<void, boolean> {
   const isDue = makeTextMeter();
   const all = texts.flat();
@@ -158,7 +160,7 @@ function* dropUninformative(texts: Texts, goal: { question: string; targetTokens
     Math.log2(Math.max(1, total) / (frequency.get(word) ?? 1)) + (asked.has(word) ? ASKED_BITS : 0);
 
   const droppable: Segment[] = [];
-  /** What each of them is worth, with its place in the last digits, so that numbers alone are sorted. */
+  /** The value of each sentence, with its place in the last digits, so that plain numbers can be sorted. */
   const worths: number[] = [];
   for (const segment of all) {
     if (segment.kind === "fixed" || segment.text.trim() === "") continue;
@@ -182,7 +184,7 @@ function* dropUninformative(texts: Texts, goal: { question: string; targetTokens
   return hasDropped;
 }
 
-/** What a context as a whole tells of its sentences: its names, how often it has each word, and its words and tokens. */
+/** Statistics of a whole context: its names, the frequency of each word, and the number of words and tokens. */
 function* surveyOf(all: readonly Segment[]) {
   const isDue = makeTextMeter();
   const names = new Set<string>();

@@ -1,4 +1,6 @@
 import { AppError } from "../../lib/errors.ts";
+import { tryParseJson } from "../../lib/try-parse-json.ts";
+import { guardFor, type PolicyGuard, takeBy } from "../../tenancy/guard-policies.ts";
 import { type CataloguedModel, findModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type GatewayCaller, withEndUser } from "../money/account.ts";
@@ -9,6 +11,7 @@ import { attemptTarget, findKeys, isUsable, notConfigured, toTarget } from "../r
 import { providerFault } from "../resilience/transport-errors.ts";
 import { boundPromptTokens, estimateMessageTokens, estimateTokens } from "../tokens.ts";
 import { toCompletionRequest, toContent } from "./attempt.ts";
+import { makePartsGuard } from "./guard-chat.ts";
 import type { Plan } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
 import { factsOf } from "./stream.ts";
@@ -19,9 +22,9 @@ export type ForwardedChat = {
   model: CataloguedModel;
   requested: string;
   raw: RawRequest;
-  /** What it says in the one form, to count it by; undefined where that does not hold all of it. */
+  /** The request as messages of our own form, for counting; undefined if that form cannot hold all of it. */
   chat: ChatRequest | undefined;
-  /** The most tokens that the rest of it has; undefined where its bytes do not say. */
+  /** Upper bound for the tokens of the rest; undefined if its bytes give none. */
   unreadTokens: number | undefined;
   maxTokens: number | undefined;
 };
@@ -30,14 +33,15 @@ export const makeForwardedChats = (deps: GatewayDeps) => ({
   find: (tenantId: string, name: string) => findForwarding(deps, tenantId, name),
   complete: (caller: GatewayCaller, chat: ForwardedChat) => forward(deps, caller, chat),
   stream: (caller: GatewayCaller, chat: ForwardedChat) => forwardStream(deps, caller, chat),
-  /** For what costs nothing, as counting tokens does. */
+  /** Set for a request that costs nothing, such as counting tokens. */
   free: (caller: GatewayCaller, chat: ForwardedChat) => forwardFree(deps, caller, chat),
 });
 
 /** The model of a name, if requests of the Messages API go to its provider as they come. */
 export async function findForwarding(deps: GatewayDeps, tenantId: string, name: string) {
   const model = await findModel(deps, tenantId, name);
-  return model !== undefined && forwardingOf(deps, model) ? model : undefined;
+  if (model === undefined || !forwardingOf(deps, model)) return undefined;
+  return (await deps.guards.masks(tenantId)) ? undefined : model; // a text with marks is another one
 }
 
 const forwardingOf = ({ providers }: GatewayDeps, { reach, provider }: CataloguedModel): Forwarding | undefined =>
@@ -48,7 +52,8 @@ const forwardingOf = ({ providers }: GatewayDeps, { reach, provider }: Catalogue
  * the ledger as any other. It has no fallbacks, which do not read its format, and no cache.
  * @throws AppError as `complete`; `budget_exhausted` where the budget does not pay for the answer that is asked for.
  */
-function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
+async function forward(deps: GatewayDeps, given: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
+  const caller = await withGuard(deps, given, chat);
   return askForwarded(deps, caller, chat, async (modelAttempt) => {
     const { about, wire, toEnd } = toCounted(caller, chat);
     const { call, result } = await askModel(
@@ -61,13 +66,18 @@ function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat):
       },
     );
     const { usage, finishReason, text } = result;
-    call.settle({ usage, ...(finishReason && { finishReason }), ...toEnd(text) });
+    const refusal = caller.guard && refusalOf(caller.guard, result);
+    const error = refusal && { error: refusal };
+    call.settle({ usage, ...(finishReason && { finishReason }), ...toEnd(text), ...error });
+    if (refusal) throw refusal;
     return result;
   });
 }
 
-/** The same as a stream of whole events. Retries until the first of them, never after it. Throws also in the middle. */
-async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): AsyncGenerator<Buffer> {
+/** The same as a stream of whole events. It retries until the first event, never after it. It may also throw in the middle. */
+async function* forwardStream(deps: GatewayDeps, given: GatewayCaller, chat: ForwardedChat): AsyncGenerator<Buffer> {
+  const caller = await withGuard(deps, given, chat);
+  const hold = caller.guard?.isOn("output", "toolInput") ? holdBack(caller.guard) : undefined;
   const { about, wire, toEnd } = toCounted(caller, chat);
   const { call, iterator, first, permit } = await askForwarded(deps, caller, chat, async (modelAttempt) => {
     const { call, result } = await askModel(deps, modelAttempt, { ...about, isStreamed: true }, (call) => {
@@ -88,7 +98,8 @@ async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: Fo
     for (let next: RawEvents | undefined = first; next !== undefined; next = await nextOf(iterator)) {
       response.take(next.parts, chat.model.provider);
       if (response.finish() !== undefined) failure = undefined;
-      yield next.bytes;
+      const bytes = hold ? hold(next) : next.bytes;
+      if (bytes.length > 0) yield bytes;
       if (next.failure === undefined) continue;
       failure = next.failure; // its reader has it
       return;
@@ -113,10 +124,56 @@ async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: Fo
 }
 
 /** The answer to a forwarded request that costs nothing, in one attempt. */
-async function forwardFree(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
+async function forwardFree(deps: GatewayDeps, given: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
+  const caller = await withGuard(deps, given, chat);
   const target = toTarget(deps, await planForwarded(deps, caller, chat), chat.model);
   const attempt = { signal: caller.signal, onCharged: () => undefined, onAttempt: () => undefined };
   return attemptTarget(target, attempt, (context) => requireForwarding(deps, chat.model).send(chat.raw, context));
+}
+
+/**
+ * The caller, with the guard of a request that goes on as it came: it is read, and what must not pass is refused.
+ * @throws AppError `compliance_blocked`, `unavailable`.
+ */
+export async function withGuard<C extends GatewayCaller>(
+  deps: GatewayDeps,
+  caller: C,
+  { raw }: ForwardedChat,
+): Promise<C> {
+  const guard = await guardFor(deps, caller);
+  if (guard === undefined) return caller;
+  const body: unknown = JSON.parse(raw.body);
+  if (!guard.takesMedia && guard.has("input", "block") && /"type"\s*:\s*"(?:image|document)"/.test(raw.body)) {
+    const message = "Your guards take no pictures and no files, which they cannot read. Nothing of it was sent on.";
+    throw new AppError("compliance_blocked", message, { param: "messages" });
+  }
+  takeBy(guard, "input", body);
+  return { ...caller, guard };
+}
+
+/** The error of an answer that must not pass. */
+function refusalOf(guard: PolicyGuard, { body }: RawAnswer): AppError | undefined {
+  try {
+    takeBy(guard, "output", tryParseJson(body) ?? body);
+    return undefined;
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+}
+
+/** Holds back the bytes of a stream for as long as a guard holds back what they say. It throws as `makePartsGuard`. */
+function holdBack(guard: PolicyGuard) {
+  const guarded = makePartsGuard(guard);
+  let held: Buffer[] = [];
+  return ({ bytes, parts }: RawEvents): Buffer => {
+    guarded(parts);
+    held.push(bytes);
+    if (guarded.isHolding()) return Buffer.alloc(0);
+    const all = held.length === 1 ? bytes : Buffer.concat(held);
+    held = [];
+    return all;
+  };
 }
 
 async function nextOf(iterator: AsyncIterator<RawEvents>): Promise<RawEvents | undefined> {
@@ -150,7 +207,7 @@ function requireForwarding(deps: GatewayDeps, model: CataloguedModel): Forwardin
   return forwarding;
 }
 
-/** A request that is not read as it is counted: in the one form as far as that holds it, and by its text else. */
+/** Counts a forwarded request: by our own form if that holds all of it, else by its text. */
 export function toCountedRequest({ model, raw, chat, unreadTokens, maxTokens }: ForwardedChat) {
   const known = chat && toCompletionRequest(chat, model);
   const opaque = { model: model.id, messages: [{ role: "user" as const, content: raw.body }] };
@@ -164,7 +221,7 @@ export function toCountedRequest({ model, raw, chat, unreadTokens, maxTokens }: 
   return { known, wire, toBounds };
 }
 
-/** What the record and the budget need to know of a request that is not read. */
+/** The facts about a forwarded request that its record and the budget need. */
 function toCounted(caller: GatewayCaller, chat: ForwardedChat) {
   const { model, raw } = chat;
   const { known, wire, toBounds } = toCountedRequest(chat);

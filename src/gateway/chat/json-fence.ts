@@ -1,22 +1,24 @@
 import type { Logprob } from "../logprobs.ts";
 import type { StreamPart } from "../providers/provider.ts";
 
-/** The start of a fence, as far as it may have come. */
+/** The start of a fence, possibly incomplete. */
 const opening = /^\s*```[ \t]*(?:[A-Za-z0-9_-]*)[ \t]*\r?\n/;
 const maybeOpening = /^\s*(?:`{0,3}|```[ \t]*[A-Za-z0-9_-]*[ \t]*\r?)$/;
-/** The end of one, with the blanks around it. */
+/** The end of a fence, with the blanks around it. */
 const closing = /\s*```\s*$/;
-/** What may become the end of one. */
+/** A text that may become the end of a fence. */
 const maybeClosing = /(?:\s*(?:`{1,3})\s*|\s+)$/;
-/** An answer that begins with more blanks is none that a fence is looked for in, in characters. */
+/** No fence is looked for in an answer that starts with more blanks than this, in characters. */
 const LONGEST_OPENING = 100;
 
-/** The JSON of an answer that a model put into a fence of Markdown; other texts as they are. */
+/** Removes a Markdown fence around the JSON of an answer. Other texts stay unchanged. */
 export function withoutFence(text: string): string {
   return opening.test(text) && closing.test(text) ? text.replace(opening, "").replace(closing, "") : text;
 }
 
-/** Takes the fence off a text that comes in pieces. What may belong to the fence waits until that is clear. */
+/**
+ * Removes the fence from a text that comes in pieces. Characters that may belong to a fence are held back until that is clear.
+ */
 export function makeFenceFilter() {
   let isFenced: boolean | undefined;
   let held = "";

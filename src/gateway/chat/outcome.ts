@@ -8,7 +8,7 @@ export type CompressionReport = NonNullable<Preprocessing["compression"]>;
 
 /** A finished chat completion, with what it cost. Its `model` is the catalogued one that answered. */
 export type ChatOutcome = Omit<CompletionResult, "parts"> & {
-  /** The whole turn, where it has reasoning that is to come back. */
+  /** The whole turn, if it has reasoning that must be sent back. */
   parts?: readonly AssistantPart[];
   logId: string;
   provider: string;
@@ -19,11 +19,11 @@ export type ChatOutcome = Omit<CompletionResult, "parts"> & {
   timingsMs: Preprocessing["timingsMs"];
   /** Only where compression was asked for. */
   compression?: CompressionReport;
-  /** How the cache served it, where it was asked; `shared` came from an identical call that was under way. */
+  /** What the cache did, if it was asked. `shared`: the answer came from an identical call under way. */
   cache?: Preprocessing["cache"]["status"];
 };
 
-/** A response that may be given again. */
+/** A response that may be served again. */
 export type CachedResponse = Pick<
   ChatOutcome,
   "text" | "reasoning" | "toolCalls" | "parts" | "finishReason" | "model" | "provider" | "usage" | "logprobs"

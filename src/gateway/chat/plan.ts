@@ -14,15 +14,15 @@ import type { ChatRequest } from "./request.ts";
 import { requireCheckable } from "./response-format.ts";
 import { misfitsOf, type Routing, routeAuto, routeNamed, withoutStub } from "./route-model.ts";
 
-/** How a chat is to be served: by which model, with which keys, and by which others when that fails. */
+/** How to serve a chat: by which model, with which keys, and by which fallbacks. */
 export type Plan = KeyedTenant & { routing: Routing };
-/** A chat that is planned, and not asked yet. */
+/** A planned chat that has not been sent yet. */
 export type PlannedChat = {
   caller: GatewayCaller;
-  /** As it is asked: compressed if that was wanted. */
+  /** The request as it is sent, compressed if that was wanted. */
   request: ChatRequest;
   plan: Plan;
-  /** What its model does not take as it is asked for, as `temperature;used=1` or `verbosity`. */
+  /** Settings that the model does not take as requested, such as `temperature;used=1` or `verbosity`. */
   ignored: readonly string[];
   /** What compression did, if it was wanted. */
   compression?: CompressionReport;
@@ -44,7 +44,7 @@ export async function planChat(deps: GatewayDeps, tenantId: string, request: Cha
     (one) => one.model === model.id || catalogue.find(one.model) === model,
   );
   const all = configured && (await Promise.all(configured.models.map((id) => findModel(deps, tenantId, id))));
-  const named = all?.filter((one) => one !== undefined); // one may not be there any more
+  const named = all?.filter((one) => one !== undefined); // a fallback may not exist any more
   const fallbacks = named?.filter(chats) ?? [];
   const providers = new Set([model, ...fallbacks].map(({ provider }) => provider));
   const keys = await findKeys(deps, tenantId, { providers, required: model.provider });
@@ -63,21 +63,22 @@ export async function ignoredBy(deps: GatewayDeps, tenantId: string, request: Ch
   return model === undefined ? [] : ignoredAt(model, request);
 }
 
-/** What a model does not take of a chat, as `ignored` of a planned one has it. */
+/** Settings of a chat that a model does not take, as in `ignored` of a planned chat. */
 export function ignoredAt(model: CataloguedModel, request: ChatRequest): string[] {
   const misfits = [...misfitsOf(model, request), ...settingMisfits(model, request)];
   return misfits.map(({ param, used }) => (used === undefined ? param : `${param};used=${used}`));
 }
 
-/** Reports what a model that has answered in another's place does not take. */
+/** Reports the settings that a fallback does not take. */
 export function reportFallback({ onIgnored }: GatewayCaller, { model, skipped }: Routing, request: ChatRequest): void {
   if (onIgnored === undefined || skipped === undefined) return;
   for (const name of ignoredAt(model, request)) onIgnored(name);
 }
 
 /**
- * Checks what a tenant wants to be asked in the place of models that fail.
- * @throws AppError `unknown_model` for a model that the tenant does not have, `invalid_request` for one that is named twice.
+ * Checks a tenant's fallbacks.
+ * @throws AppError `unknown_model` for a model that the tenant does not have, `invalid_request` for a model that is named
+ * twice.
  */
 export async function checkFallbacks(
   deps: GatewayDeps,

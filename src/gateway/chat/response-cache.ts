@@ -5,7 +5,7 @@ import type { CachedResponse } from "./outcome.ts";
 
 /** Longest wait for Redis on the way to a model, in ms; then the model is asked. */
 const LOOKUP_TIMEOUT_MS = 100;
-/** Stands for Redis' silence, which is no failure. */
+/** Stands for a Redis that does not answer in time, which is no failure. */
 const tooLate = new Error("Redis did not answer in time");
 /** After a failure nothing is looked up for this long, in ms. */
 const PAUSE_MS = 1_000;
@@ -22,7 +22,7 @@ type Kept = { tenantId: string; key: string; response: CachedResponse; ttlSecond
 type ResponseCacheDeps = {
   redis: Pick<RedisConnections, "producer" | "prefix">;
   logger: Logger;
-  /** What the answers of one tenant may take, in bytes. */
+  /** Maximum bytes of one tenant's answers. */
   bytesPerTenant: number;
 };
 
@@ -69,7 +69,7 @@ export function makeResponseCache({ redis, logger, bytesPerTenant }: ResponseCac
     logger.warn({ err: error }, "the cache of answers is not used until Redis answers");
   };
   return {
-    /** Null when it is not there, or Redis does not say so in time. Never throws. */
+    /** Returns null if there is no answer, or if Redis does not respond in time. Never throws. */
     async get(key: string): Promise<CachedResponse | null> {
       if (performance.now() < pausedUntil) return null;
       try {
@@ -80,7 +80,7 @@ export function makeResponseCache({ redis, logger, bytesPerTenant }: ResponseCac
         return null;
       }
     },
-    /** Keeps an answer behind the call; it may be lost. Those of the tenant that would expire first make room for it. */
+    /** Stores an answer after the call; it may be lost. The tenant's answers that expire first are removed to make room. */
     put({ tenantId, key, response, ttlSeconds }: Kept): void {
       const text = JSON.stringify(response);
       if (text.length > MAX_CHARACTERS || performance.now() < pausedUntil) return;

@@ -55,7 +55,7 @@ export async function findMismatch(
   }
 }
 
-/** Where and why stand in the details alone: they may hold words of the answer, which no log is to have. */
+/** Path and reason are only in the details, since they may quote the answer, which must not be logged. */
 function mismatch(problem: string, path = ""): AppError {
   const message = "The model's answer does not match the schema of response_format.";
   return new AppError(MISMATCH, message, { details: { path, problem } });

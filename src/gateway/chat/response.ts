@@ -57,7 +57,7 @@ export const usesPromptCache = ({ cachedTokens, cacheWriteTokens }: Usage) =>
 
 type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "compression" | "cache">;
 
-/** What was done with a chat on its way, where the caller asks for that. */
+/** What was done with a chat before it was sent, if the caller asks for that. */
 export function toPreprocessing({ routing, timingsMs, cache = "off", compression }: Preprocessed, hasDebug: boolean) {
   return hasDebug ? { _preprocessing: defined({ compression, routing, cache: { status: cache }, timingsMs }) } : {};
 }
@@ -68,7 +68,7 @@ export function toWireToolCalls(calls: readonly ToolCall[]): WireToolCall[] | un
   return calls.map(({ id, ...called }) => ({ id, type: "function", function: called }));
 }
 
-/** The reasoning of a turn that is to come back, with its places; undefined when there is none. */
+/** The reasoning that must be sent back with the turn, with its positions; undefined if there is none. */
 export function toReasoningDetails(parts: readonly AssistantPart[] | undefined): ReasoningDetail[] | undefined {
   return parts?.flatMap((part, index) => (part.type === "reasoning" ? [{ ...part, index }] : []));
 }

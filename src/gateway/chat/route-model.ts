@@ -12,9 +12,9 @@ export type Routing = {
   requested: string;
   model: CataloguedModel;
   reason: string;
-  /** Models that may serve it when the first one fails, in order: for `auto` of the same type, else the tenant's own. */
+  /** Models to try if the first one fails, in order: for `auto`, models of the same type; otherwise the tenant's fallbacks. */
   fallbacks: readonly CataloguedModel[];
-  /** Models that came before this one and failed, or were not called. */
+  /** Models that were passed over before this one, because they failed or could not be called. */
   skipped?: readonly SkippedModel[];
 };
 export type SkippedModel = { model: string; provider: string; reason: string };
@@ -28,9 +28,9 @@ const reasoningSigns =
   /\b(prove|proof|theorem|derive|equation|integral|probability|step by step|logic puzzle|deduce|optimi[sz]e|trade-?offs?|how many ways)\b|[∑∫√≤≥≠∀∃]|\d\s*[*/^]\s*\d.{0,80}=/i;
 /** Only the end of a long request is classified: the question is there, and the cost stays bounded. */
 const LOOK_AT_CHARACTERS = 8_000;
-/** A question of this many tokens gets a model for reasoning. */
+/** From this many tokens on, a question gets a model for reasoning. */
 const LONG_TASK_TOKENS = 30_000;
-/** Models that a call falls back to one after the other, at most. */
+/** Maximum fallbacks of one call. */
 const MAX_FALLBACKS = 3;
 
 /** The type of task that a request is, by its last user message. */
@@ -76,7 +76,7 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   const able = catalogue.chatByPrice.filter(
     (model) => isUsable(model) && model.contextWindow >= tokens && fits(model, request),
   );
-  const { promptCacheKey: _hint, ...asked } = request; // no reason to pass a model over
+  const { promptCacheKey: _hint, ...asked } = request; // this alone is no reason to skip a model
   const exact = able.filter((model) => settingMisfits(model, asked).length === 0);
   const usable = withoutStub(exact.length > 0 ? exact : able);
   const fitting = usable.filter((one) => one.type === type);
@@ -89,7 +89,7 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   return { requested, model, reason: `${reason}; ${fit}`, fallbacks: toFallbacks(usable, model) };
 }
 
-/** Models without the stub, unless there is no other. */
+/** Removes the stub, unless there is no other model. */
 export function withoutStub(models: readonly CataloguedModel[]): readonly CataloguedModel[] {
   const real = models.filter(({ isStub }) => isStub !== true);
   return real.length > 0 ? real : models;
@@ -127,7 +127,9 @@ function requireServable(model: CataloguedModel, request: ChatRequest): void {
   if (obstacle !== undefined) throw invalidRequest(obstacle.param, obstacle.message);
 }
 
-/** The others of the model's type: first the cheapest of each other provider, for it is mostly the provider that fails. */
+/**
+ * Other models of the same type. The cheapest of each other provider comes first, since most failures concern a whole provider.
+ */
 function toFallbacks(usable: readonly CataloguedModel[], model: CataloguedModel): CataloguedModel[] {
   const others = usable.filter((one) => one !== model && one.type === model.type);
   const isFirstElsewhere = (one: CataloguedModel, place: number) =>

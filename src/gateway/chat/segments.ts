@@ -6,7 +6,7 @@ export type Segment = { text: string; kind: "sentence" | "fixed" };
 const fence = /^\s*(```|~~~)/;
 /** Lines that mean something by their shape: indented code, tables, JSON and the like. */
 const shapedLine = /^(?: {4}|\t)\S|^\s*\|.*\||^\s*[{}[\]]|^\s*"[^"]*"\s*:|[{};]\s*$|^\s*<\/?[a-z][^>]*>\s*$/i;
-/** What a sentence may not be without: digits, addresses, code, quotations. */
+/** Contents because of which a sentence must stay: digits, addresses, code, quotations. */
 const preciousText = /\d|https?:\/\/|www\.|\S@\S|`|["“”„«»‘]|(?:^|[\s(])'[^']/;
 /** A capital inside a sentence: a name, or the beginning of one. */
 const innerCapital = /[^\s.!?:"'(*_-]["'(*_]*\s+["'(*_]*\p{Lu}/u;
@@ -48,7 +48,7 @@ function toSentences(line: string): Segment[] {
   });
 }
 
-/** Whether a sentence holds what must not be lost: numbers, names, addresses, quotations, code. */
+/** Whether a sentence must stay, because it has numbers, names, addresses, quotations or code. */
 export function isPrecious(sentence: string, names: ReadonlySet<string>): boolean {
   if (/:\s*$/.test(sentence)) return true; // it introduces what follows
   if (preciousText.test(sentence) || innerCapital.test(sentence) || leadingName.test(sentence)) return true;

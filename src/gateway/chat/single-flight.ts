@@ -1,6 +1,6 @@
 import { fromAbort } from "../resilience/transport-errors.ts";
 
-/** A call that several callers share: what it has said so far, and whether it has ended. `changed` resolves at the next news. */
+/** A call that several callers share: its parts so far, and whether it has ended. `changed` resolves at the next change. */
 type SharedCall<T> = {
   said: T[];
   readers: number;
@@ -33,15 +33,15 @@ export function makeSingleFlight<T>() {
     const controller = new AbortController();
     const call = { said: [], readers: 0, isEnded: false, controller, changed: Promise.withResolvers<void>() };
     calls.set(key, call);
-    void run(key, call, begin(controller.signal)); // it keeps its failure for the readers
+    void run(key, call, begin(controller.signal)); // the readers receive its failure
     return call;
   };
   return {
-    /** Whether such a call is under way. */
+    /** Whether a call with this key is under way. */
     has: (key: string) => calls.has(key),
     /**
-     * What the call of this key says, from its beginning; `begin` starts it when there is none. A reader who leaves, or whose
-     * signal aborts, does not end it for the others; when the last one leaves it is aborted.
+     * Yields all parts of the call with this key; `begin` starts the call if there is none. A reader who leaves, or whose
+     * signal aborts, does not end the call for others. When the last reader leaves, the call is aborted.
      */
     async *join(key: string, begin: Begin<T>, signal: AbortSignal): AsyncGenerator<T> {
       const call = calls.get(key) ?? start(key, begin);

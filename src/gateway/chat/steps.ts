@@ -4,8 +4,13 @@ import type { ContentDelta } from "./streamed-response.ts";
 
 /** What a run that answers in the place of a model reports of its steps: a tool call that it makes itself, and how that ended. */
 export type StepDelta =
-  | { type: "step-call"; id: string /** Whose tool it is. */; server: string; name: string; arguments: string }
-  | { type: "step-result"; id: string; output: string; isError: boolean };
+  | (StepCall & { type: "step-call"; approvalId?: string })
+  | { type: "step-result"; id: string; output: string; isError: boolean }
+  /** A call that a person has to approve before it is made; `id` is the approval's. */
+  | (StepCall & { type: "step-approval" });
+
+/** `server`: whose tool it is. */
+type StepCall = { id: string; server: string; name: string; arguments: string };
 
 /** A part of an answer, of a model or of a run. */
 export type ChatDelta = ContentDelta | StepDelta;
@@ -15,7 +20,7 @@ export type ChatEvent = StreamEvent | StepDelta;
 export type AnsweredChat = ChatOutcome & { steps?: readonly ChatDelta[] };
 
 export const isStep = (event: ChatEvent): event is StepDelta =>
-  event.type === "step-call" || event.type === "step-result";
+  event.type === "step-call" || event.type === "step-result" || event.type === "step-approval";
 
 /** Whether an event has nothing to show where a surface has no form for steps: the result of one that went well. */
 export const isSilent = (event: ChatEvent) => event.type === "step-result" && !event.isError;

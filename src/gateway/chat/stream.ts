@@ -1,5 +1,6 @@
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
+import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { markReasoning } from "../messages.ts";
 import type { StreamPart } from "../providers/provider.ts";
@@ -7,6 +8,7 @@ import { type ModelAttempt, withFallbacks } from "../resilience/retry.ts";
 import type { AttemptPermit } from "../resilience/target.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
 import { type Attempt, attempt } from "./attempt.ts";
+import { makePartsGuard } from "./guard-chat.ts";
 import { makeFenceFilter } from "./json-fence.ts";
 import type { ChatOutcome } from "./outcome.ts";
 import type { PlannedChat } from "./plan.ts";
@@ -17,6 +19,9 @@ import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "
  * connection open. Until then a failure is still an ordinary error, with its own status.
  */
 const SILENCE_MS = 5_000;
+
+/** A stream that has said more waits for a place among its tenant's large ones before it says more, in characters. */
+const LARGE_CHARACTERS = 256 << 10;
 
 /** Stands for the error of a reader that left, which is made only then: an error costs more than a token. */
 const readerLeft = Symbol("reader left");
@@ -35,17 +40,20 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
   const response = makeStreamedResponse();
   const opening = withFallbacks(deps, plan, (modelAttempt) => openStream(deps, chat, modelAttempt, upstream.signal));
   let stream: OpenStream | undefined;
+  let leaveLarge: (() => void) | undefined;
   let failure: unknown = readerLeft;
   try {
     if (await isSilentFor(SILENCE_MS, opening)) yield [];
     stream = await opening;
     const { first, rest } = stream.result;
-    const filter = stream.request.responseFormat && makeFenceFilter();
+    const filter = filterOf(stream.request.responseFormat !== undefined, caller.guard);
     for (let parts: StreamPart[] | undefined = first; parts !== undefined; parts = await rest()) {
       if (caller.signal.aborted) throw fromAbort(caller.signal);
       const deltas = response.take(filter ? filter(parts) : parts, stream.model.provider);
       if (response.finish() === undefined) {
         if (deltas.length > 0) yield deltas;
+        if (response.characters() > LARGE_CHARACTERS)
+          leaveLarge ??= await deps.largeStreams.enter(caller.tenantId, caller.signal);
         continue;
       }
       if (filter && deltas.length > 0) yield deltas.splice(0); // the check of the whole text may take a while
@@ -59,14 +67,23 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
     failure = error;
     throw error;
   } finally {
+    leaveLarge?.();
     upstream.release(failure === undefined);
-    stream ??= await opening.catch(() => undefined); // one that did not open has settled its own record
+    stream ??= await opening.catch(() => undefined); // a stream that did not open has settled its own record
     await stream?.result.leave();
     if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
     stream?.result.permit.note(() => factsOf(response));
     stream?.result.permit.leave(failure);
     if (failure !== undefined) stream?.fail(failure, servedOf(stream, response));
   }
+}
+
+/** What becomes of the parts of a stream before anything reads them; undefined where they stay as they are. */
+function filterOf(isFormatted: boolean, guard: PolicyGuard | undefined) {
+  const unfence = isFormatted ? makeFenceFilter() : undefined;
+  const guardParts = guard?.isOn("output", "toolInput") ? makePartsGuard(guard) : undefined;
+  if (guardParts === undefined) return unfence;
+  return (parts: StreamPart[]) => guardParts(unfence ? unfence(parts) : parts);
 }
 
 /** The served part of a stream, which the provider bills whether the stream ended or broke off. */
@@ -88,13 +105,13 @@ async function endStream(stream: OpenStream, response: StreamedResponse): Promis
   return { type: "end", toolCalls, ...defined({ parts, providerFinishReason }), ...settled };
 }
 
-/** What a stream has reported of itself. */
+/** The fields that a stream has reported about itself. */
 export function factsOf(response: StreamedResponse) {
   const { finishReason, providerFinishReason } = response.finish() ?? {};
   return { ...response.about(), usage: response.usage(), finishReason, providerFinishReason };
 }
 
-/** A signal that aborts with the caller's, and when the stream is released before it is complete. */
+/** A signal that aborts with the caller's signal, or if the stream is released before it is complete. */
 function makeUpstream(signal: AbortSignal): { signal: AbortSignal; release(isComplete: boolean): void } {
   const controller = new AbortController();
   const onAbort = () => controller.abort(signal.reason);

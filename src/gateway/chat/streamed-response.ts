@@ -33,7 +33,7 @@ export function makeStringBuilder() {
   };
 }
 
-/** A part of a response's content, as opposed to what is reported about it. */
+/** A part of the content of a response, not of its usage or ids. */
 export type ContentDelta =
   | Extract<StreamPart, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>
   /** Reasoning that is to come back, where it stands; the end of the stream has it too. */
@@ -41,7 +41,7 @@ export type ContentDelta =
 
 export type StreamedResponse = ReturnType<typeof makeStreamedResponse>;
 
-/** What a stream has said so far. */
+/** The content of a stream so far. */
 export function makeStreamedResponse() {
   const text = makeStringBuilder();
   const reasoning = makeStringBuilder();
@@ -52,6 +52,7 @@ export function makeStreamedResponse() {
   const calls: ToolCall[] = [];
   const reasoned: Reasoned[] = [];
   const logprobs: Logprob[] = [];
+  let characters = 0;
   const takeCall = ({ index, id, name = "", argumentsDelta }: Extract<StreamPart, { type: "tool-call-delta" }>) => {
     const known = calls[index];
     if (known === undefined) calls[index] = { id: id ?? `call_${index}`, name, arguments: argumentsDelta };
@@ -75,6 +76,7 @@ export function makeStreamedResponse() {
           reasoned.push({ item: part.item, characters: text.text().length, calls: calls.length });
           deltas.push({ ...part, provider });
         } else {
+          characters += (part.type === "tool-call-delta" ? part.argumentsDelta : part.text).length;
           if (part.type === "text-delta") {
             text.add(part.text);
             for (const one of part.logprobs ?? []) logprobs.push(one);
@@ -85,16 +87,18 @@ export function makeStreamedResponse() {
       }
       return deltas;
     },
+    /** How many characters it has, which are kept until it ends. */
+    characters: () => characters,
     /** The provider's own count, once it was reported. */
     usage: () => usage,
-    /** What was used as far as is known: the provider's count of the prompt where it came ahead, else an estimate. */
+    /** Usage as far as it is known: the provider's count of the prompt if it has arrived, else an estimate. */
     measure: (asked: Parameters<typeof estimateUsage>[0]): Usage => {
       const measured = estimateUsage(asked, text.text(), calls);
       const outputTokens = measured.outputTokens + estimateTokens(reasoning.text());
       return { ...(promptUsage ?? measured), outputTokens };
     },
     finish: () => finish,
-    /** What its provider calls it, and by which model it says to have made it. */
+    /** The provider's id of the response, and the model that the provider names. */
     about: () => about,
     /** The turn in its order, where it has reasoning that is to come back. */
     parts: (): ProvidedPart[] | undefined =>

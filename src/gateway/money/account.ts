@@ -1,8 +1,10 @@
+import type { GuardCount } from "../../guards/rules.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError, type ErrorView, toErrorView, withoutText } from "../../lib/errors.ts";
 import { newId } from "../../lib/ids.ts";
 import { currentRequestId } from "../../net/call-scope.ts";
 import type { CallOrigin, CompletionRecord } from "../../store/completion-store.ts";
+import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
 import type { Routing } from "../chat/route-model.ts";
 import type { GatewayDeps } from "../deps.ts";
 import type { CompletionRequest, FinishReason, Usage } from "../providers/provider.ts";
@@ -14,25 +16,37 @@ import type { Ledger } from "./ledger.ts";
 import { type CostBounds, plausible, toNanoUsd, toUsd } from "./prices.ts";
 import { endUserOf } from "./usage-increments.ts";
 
-/** Who makes a call: the tenant and key that it is counted to, and the surface that it came from. */
+/** Who makes a call: the tenant and key that are billed, and the surface of the call. */
 export type GatewayCaller = {
   tenantId: string;
   keyId: string;
   surface: string;
   signal: AbortSignal;
-  /** Whom it is made for, as the tenant names them. */
+  /** The end user of the call, as the tenant names them. */
   endUser?: string | undefined;
   /** The conversation that its calls are parts of, for traces. */
   conversationId?: string | undefined;
   /** What it is made for. */
   origin?: CallOrigin;
-  /** Of a run that erases what was said at its end: no record keeps texts of it. */
+  /** Set for a run that erases its texts at its end. No record keeps texts of its calls. */
   isErased?: boolean;
   /** The limit of a run that makes several calls. */
   limit?: CallLimit;
-  /** Called, before the first part of an answer, for each setting that a fallback does not take as it is asked for. */
+  /** Called before the first part of an answer, for each setting that a fallback does not take as requested. */
   onIgnored?(name: string): void;
+  /** Guards the texts of the call; set as soon as it is planned. */
+  guard?: PolicyGuard | undefined;
+  /** Whether nothing of the answer is kept, so that values that were masked may stand in it. */
+  mayRestore?: boolean | undefined;
+  /** Called with what a guard has found. */
+  onGuarded?: ((counts: readonly GuardCount[]) => void) | undefined;
 };
+
+/** What the record of a call says of its guard. */
+function guardOf({ found }: PolicyGuard): Pick<CompletionRecord, "guard"> {
+  const counts = found();
+  return counts.length === 0 ? {} : { guard: counts };
+}
 
 /** The caller, and whom a request says that it is made for. */
 export function withEndUser(caller: GatewayCaller, request: Parameters<typeof endUserOf>[0]): GatewayCaller {
@@ -40,12 +54,15 @@ export function withEndUser(caller: GatewayCaller, request: Parameters<typeof en
   return endUser === undefined ? caller : { ...caller, endUser };
 }
 
-/** What a run may still spend. `check` is called before each call and throws when it is used up; `spend` after it. */
+/**
+ * The spending limit of a run. `check` is called before each call and throws if the limit is used up. `spend` is called after
+ * it.
+ */
 export type CallLimit = { check(): void; spend(spent: { usage: Usage; costUsd: number }): void };
 
 /**
- * How a call ended. `usage` is the provider's own; without it `estimate` counts what is known to have gone over the wire.
- * Without both, it has cost nothing but the failed attempts that are billed.
+ * How a call ended. `usage` is the provider's count. Without it, `estimate` counts the texts that were transmitted. Without
+ * both, only billed failed attempts cost something.
  */
 export type CallEnd = {
   usage?: Usage | undefined;
@@ -55,7 +72,7 @@ export type CallEnd = {
   content?: () => CompletionRecord["content"];
   /** Set when it did not complete. */
   error?: unknown;
-  /** The answer was there already: it cost nothing. */
+  /** The answer existed already, so the call cost nothing. */
   isCached?: boolean;
 };
 
@@ -79,12 +96,13 @@ export type CallAbout = {
   /** Whether its record keeps its texts; default: no. */
   areTextsKept?: boolean;
 };
-/** One that will cost something, with what it may cost. */
+/** A call that will cost something, with its highest possible cost. */
 export type PricedCall = CallAbout & { toBounds: () => CostBounds };
 
 /**
- * Begins a call that will cost something: the most that it can cost is set aside of the tenant's budget, or what is left.
- * @throws AppError `budget_exhausted`; `storage_full`, `store_read_only` while its record could not be kept; what the run's
+ * Starts a call that will cost something. It reserves the call's highest possible cost from the tenant's budget, or what is
+ * left of it.
+ * @throws AppError `budget_exhausted`; `storage_full`, `store_read_only` while its record could not be stored; what the run's
  * limit throws.
  */
 export async function openCall(deps: CallDeps, caller: GatewayCaller, about: PricedCall): Promise<Call> {
@@ -162,6 +180,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         createdAt,
         ...defined({ requestId, endUser: caller.endUser, finishReason: end.finishReason, error, firstTokenMs }),
         ...caller.origin,
+        ...(caller.guard && guardOf(caller.guard)),
         ...defined({ content: about.areTextsKept ? end.content?.() : undefined }),
       });
       const providerMs = round(durationMs - (firstAttemptAt - startedAt));
@@ -172,7 +191,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
   };
 }
 
-/** What a call used, and whether its provider has counted that. */
+/** The tokens that a call used, and whether its provider counted them. */
 export function countUsage({ usage, estimate }: Pick<CallEnd, "usage" | "estimate">) {
   const reported = plausible(usage);
   if (reported !== undefined) return withoutZeros(reported, estimate ?? (() => reported));

@@ -13,7 +13,7 @@ import { makeTurns } from "./turns.ts";
 /** An amount that is set aside for a call. */
 export type Reservation = {
   nanoUsd: number;
-  /** What it may be spent on. */
+  /** The limits on how it may be spent. */
   bounds: CostBounds;
   /** Puts what the call really cost in the place of what was set aside, once; written behind the call. */
   settle(costNanoUsd: number): void;
@@ -25,7 +25,7 @@ export function requireLeft(budget: BudgetView | null): void {
     throw new AppError("budget_exhausted", `${nameOf(budget)} is used up.`, { details: budget });
 }
 
-/** What a call needs: as much as it may cost, or what is left if that is not less than `leastNanoUsd`. */
+/** What a call claims: its highest possible cost, or the rest of the budget if that is at least `leastNanoUsd`. */
 export type Claim = Pick<CostBounds, "mostNanoUsd" | "leastNanoUsd">;
 
 /** `leftUsd` is neither spent nor set aside for calls under way; those have `reservedUsd`. */
@@ -36,7 +36,7 @@ export type BudgetRejection = BudgetView & { neededUsd: number };
 
 const nameOf = ({ limitUsd, month }: BudgetView) => `The budget of ${limitUsd} USD for ${month}`;
 
-/** Whether a budget has nothing left that a call could get, now or when those under way have ended. */
+/** Whether a budget has nothing left for a call, even after the calls under way have ended. */
 const isUsedUp = ({ leftUsd, reservedUsd }: BudgetView) => leftUsd + reservedUsd <= 0;
 
 export type Budgets = ReturnType<typeof makeBudgets>;
@@ -53,13 +53,13 @@ const SETTLE_ATTEMPTS = 4;
 const SETTLE_RETRY_MS = 250;
 /** Max compare-and-set retries per reservation. */
 const MAX_TURNS = 4;
-/** The same while others take from it; each that comes before us leaves less, so that few turns are ever needed. */
+/** The same limit while other calls take from the budget. Each of them leaves less, so few retries are ever needed. */
 const MAX_TAKES = 100;
 /** A call that got the rest of a budget holds it at most this long, in ms, should its process die. */
 const MAX_REST_MS = 900_000;
 /** Longest wait for calls under way that hold the rest of a budget, in ms. */
 const MAX_WAIT_MS = 60_000;
-/** Calls of a tenant that wait in this process at most: the others of its places for requests stay free. */
+/** Maximum calls of a tenant that wait in this process, so that its other places for requests stay free. */
 const MAX_WAITING = 32;
 
 /**
@@ -87,7 +87,7 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
     const options = { signal, waitMs: MAX_WAIT_MS, maxWaiting: MAX_WAITING };
     let latest = limit;
     const amount = await turns.take(limit.tenantId, options, async () => {
-      const now = await limits.find(limit.tenantId); // it may have changed during a wait
+      const now = await limits.find(limit.tenantId); // the budget may have changed during a wait
       latest = now?.find(({ tenantId }) => tenantId === limit.tenantId) ?? latest;
       return months.take(latest, bounds);
     });
@@ -129,7 +129,7 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
         Array.from([reserved].flat(), (amount) => ({ tenantId, ...amount })),
         costNanoUsd,
       ),
-    /** Of the tenant's own budget and its root's, the one with less left. */
+    /** The tenant's own budget or its root's, whichever has less left. */
     async view(tenantId: string): Promise<BudgetView | null> {
       const views = await Promise.all(((await limits.find(tenantId)) ?? []).map(months.view));
       return views.sort((a, b) => a.leftUsd - b.leftUsd)[0] ?? null;
@@ -137,19 +137,19 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
     /** Sets a tenant's budget a month, in USD; null for none. It holds everywhere within 5 s. */
     async set(tenantId: string, usd: number | null): Promise<void> {
       await store.tenants.setBudget(tenantId, usd === null ? null : Math.round(usd * 1e9));
-      limits.forgetWhere(() => true); // it may be one of many tenants' limits
+      limits.forgetWhere(() => true); // it may be the root of many tenants
     },
     /** The same for the limit that a tenant sets for itself: it can only be below the operator's. */
     async setOwn(tenantId: string, usd: number | null): Promise<void> {
       await store.tenants.setBudget(tenantId, usd === null ? null : Math.round(usd * 1e9), "ownBudgetNanoUsd");
       limits.forgetWhere(() => true);
     },
-    /** Resolves when all that was settled is written, or given up. */
+    /** Resolves when all settlements are written or given up. */
     flush: async () => void (await Promise.all(settling)),
   };
 }
 
-/** What is taken of each limit; of none when one refuses. */
+/** Takes an amount from each limit, or from none if one refuses. */
 async function takeEach(
   limits: readonly Limit[] = [],
   takeOne: (limit: Limit) => Promise<ReservedAmount>,
@@ -197,14 +197,14 @@ function makeSettle(budgets: BudgetStore, logger: Logger) {
     void (await Promise.all(amounts.map((amount) => settleOne(amount, costNanoUsd))));
 }
 
-/** The months' records: begun at their first call, and moved when the limit is. */
+/** The records of months. Each is created at the first call of the month and adjusted when the limit changes. */
 function makeMonths(store: BudgetDeps["store"], onRejection: () => void) {
-  /** What the tenant and those that it made have spent. */
+  /** The spending of the tenant and of the tenants that it made. */
   const spentIn = async (rootTenantId: string, month: string) => {
     const tenantIds = [rootTenantId, ...(await store.tenants.madeBy(rootTenantId))];
     return store.usage.costOf(tenantIds, { from: `${month}-01`, to: `${month}-31` });
   };
-  /** The month's record, begun or moved to the limit when need be. */
+  /** The month's record, created or adjusted to the limit if necessary. */
   const current = async ({ tenantId, limitNanoUsd }: Limit) => {
     const month = new Date().toISOString().slice(0, 7);
     for (let turn = 0; turn < MAX_TURNS; turn += 1) {
@@ -218,7 +218,7 @@ function makeMonths(store: BudgetDeps["store"], onRejection: () => void) {
     }
     throw changesTooOften();
   };
-  /** Takes what a claim gets of the month; undefined when that is nothing. */
+  /** Takes what a claim can get from the month; undefined if there is nothing for it. */
   const take = async (limit: Limit, claim: Claim): Promise<ReservedAmount | undefined> => {
     const { tenantId } = limit;
     for (let turn = 0; turn < MAX_TAKES; turn += 1) {

@@ -50,7 +50,7 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
   };
 
   const write = async (batch: readonly CompletionRecord[]) => {
-    const [number, increments] = [++batches, toIncrements(batch)]; // once: each attempt must add the same
+    const [number, increments] = [++batches, toIncrements(batch)]; // computed once, since each attempt must add the same
     for (let attempts = 1; ; attempts++) {
       try {
         // The records first: a process that is killed in between leaves a call uncounted, and none counted without a record.
@@ -79,7 +79,9 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
     }
   };
   const takeTurn = makeTurns(writeWaiting);
-  /** Writes what waits. What comes while a write runs waits for its own time: many small writes cost more. */
+  /**
+   * Writes the waiting records. Records that arrive during a write wait for the next one, since many small writes cost more.
+   */
   const start = () => {
     clearTimeout(timer);
     timer = undefined;
@@ -111,7 +113,7 @@ export function makeLedger({ completions, usage, toIncrements, checkWrites, logg
       await checkWrites();
       isRejected = false;
     },
-    /** The record of a call that is not written yet. */
+    /** The record of a call, if it waits to be written. */
     pending: (logId: string) => waiting.get(logId),
     /** Resolves when all that was recorded before is written, or given up after a few attempts. */
     flush: start,

@@ -3,9 +3,9 @@ import type { ModelPrice } from "../providers/model.ts";
 import type { CompletionRequest, Usage } from "../providers/provider.ts";
 import { boundPromptTokens, boundTokens } from "../tokens.ts";
 
-/** A shorter answer than this is not worth a call, in tokens, unless the caller wants no more. */
+/** Shortest answer for which a call is worth its price, in tokens, unless the caller wants a shorter one. */
 const LEAST_ANSWER = 1_024;
-/** What the tier `flex` costs, in parts of the price. */
+/** Price of the tier `flex` as a share of the usual price. */
 const FLEX_PRICE = 0.5;
 /** Prices are whole billionths, so that an amount can miss a token's price by a fraction. */
 const ROUNDING_TOKENS = 0.01;
@@ -28,11 +28,11 @@ export function toNanoUsd(model: CataloguedModel, usage: Usage): number {
   return Math.round(usd * 1_000 * (usage.isFlex && model.flex ? FLEX_PRICE : 1));
 }
 
-/** Tokens of one call that are believed, at most. */
+/** Highest token count of a call that is believed. */
 const MAX_COUNT = 100_000_000;
 const isCount = (tokens: number) => Number.isInteger(tokens) && tokens >= 0 && tokens <= MAX_COUNT;
 
-/** A usage as a server reported it; undefined for one that cannot be, since the server may be a tenant's own. */
+/** A usage as a server reported it; undefined if it is impossible, since the server may belong to a tenant. */
 export function plausible(usage: Usage | undefined): Usage | undefined {
   if (usage === undefined) return undefined;
   const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0, hourWriteTokens = 0 } = usage;
@@ -51,17 +51,17 @@ export const toUsd = (nanoUsd: number) => nanoUsd / 1e9;
 
 /** What a call may cost, in billionths of a US dollar. The prompt is counted as long as it can be. */
 export type CostBounds = {
-  /** With the longest answer that the model can give, whatever it is asked for. */
+  /** With the longest answer that the model can give, regardless of the limit that was requested. */
   mostNanoUsd: number;
-  /** With the answer that is asked for, or the model's longest where none is. */
+  /** With the requested limit, or the model's longest answer if none was requested. */
   askedNanoUsd: number;
   /** With the shortest answer that is worth the call. */
   leastNanoUsd: number;
-  /** The longest answer that an amount pays for, in tokens; never longer than what is asked for. */
+  /** The longest answer that an amount pays for, in tokens. It never exceeds the requested limit. */
   answerFor(nanoUsd: number): number;
 };
 
-/** The prompt counts `promptTokens` where it cannot be read. */
+/** `promptTokens` is the length of a prompt that cannot be read. */
 export function boundChat(
   model: CataloguedModel,
   request: CompletionRequest,

@@ -5,7 +5,7 @@ type Group = { active: number; returns: number; waiting: (() => void)[] };
 
 type TurnOptions = { signal: AbortSignal; waitMs: number; maxWaiting: number };
 
-/** Callers that take of one store each; those for whom nothing is left wait until another one of the group returns some. */
+/** Groups of callers, each group sharing one supply. A caller that finds nothing left waits until another one returns some. */
 export function makeTurns() {
   const groups = new Map<string, Group>();
 
@@ -61,7 +61,7 @@ export function makeTurns() {
         throw error;
       }
     },
-    /** To be called once for each take that got something, when that is returned. */
+    /** Call this once for each successful take, when the amount is returned. */
     release(name: string): void {
       const group = groups.get(name);
       if (group === undefined) return;
@@ -71,7 +71,7 @@ export function makeTurns() {
   };
 }
 
-/** Waits in the line; a caller that has waited before is at its front again. Counts as active when it resolves. */
+/** Waits in the queue. A caller that has waited before returns to its front. The caller counts as active once this resolves. */
 function untilWoken(
   group: Group,
   { signal, leftMs, hasWaited }: { signal: AbortSignal; leftMs: number; hasWaited: boolean },

@@ -5,10 +5,10 @@ import type { UsageIncrement } from "../../store/usage-store.ts";
 import type { CompletionRequest } from "../providers/provider.ts";
 
 const HOUR_MS = 3_600_000;
-/** Rows of one tenant in an hour, and end users in a day, that one process counts apart; the others are one row. */
+/** Maximum rows of a tenant in an hour, and end users in a day, that a process counts separately. All others share one row. */
 const HOURLY_ROWS = 200;
 const DAILY_END_USERS = 1_000;
-/** Tenants of which a process remembers them. */
+/** Maximum tenants whose names a process remembers. */
 const MAX_TENANTS = 500;
 /** Longest name of an end user, in characters. */
 const MAX_END_USER = 64;
@@ -62,7 +62,7 @@ function count(times: BucketCounts, bucket: string): void {
   times[bucket] = (times[bucket] ?? 0) + 1;
 }
 
-/** Whom a chat is made for, as its body says; undefined where it says nothing. */
+/** The end user that a chat's body names; undefined if it names none. */
 export function endUserOf({
   safetyIdentifier,
   user,
@@ -71,7 +71,7 @@ export function endUserOf({
   return name === "" ? undefined : name;
 }
 
-/** What stands for every further name. */
+/** The name under which all further names are counted. */
 const OTHER = "other";
 
 /**
@@ -80,7 +80,7 @@ const OTHER = "other";
  */
 export function makeFirstNames(limits: { names: number; tenants: number; periodMs: number }) {
   const known = new LRUCache<string, { period: number; names: Set<string> }>({ max: limits.tenants });
-  /** The name itself, or `other`, for what happened at a time in ms. */
+  /** The name itself, or `other`, for an event at a time in ms. */
   return (tenantId: string, name: string, time: number): string => {
     const period = Math.floor(time / limits.periodMs);
     let current = known.get(tenantId);

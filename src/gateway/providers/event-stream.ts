@@ -11,10 +11,12 @@ import { malformed, withoutKey } from "./wire-errors.ts";
 
 /** An event larger than this is refused, so that a server that never ends its line cannot fill the memory. */
 const MAX_EVENT_CHARACTERS = 8 << 20;
-/** The same of an answer that comes whole. */
+/** The same limit for an answer that comes whole. */
 const MAX_BODY_BYTES = 64 << 20;
-/** Characters of a streamed answer at most: some half a million tokens, which are kept until the stream ends. */
-const MAX_SAID = 2 << 20;
+/** Characters of a streamed answer at most: some quarter of a million tokens, which are kept until the stream ends. */
+const MAX_SAID = 1 << 20;
+/** What is read of a stream at once, in bytes: what it says meanwhile is read when that is sent. */
+const PIECE_BYTES = 16 << 10;
 /** What is looked at of a body to see what it is, in bytes. */
 const LONGEST_START = 64;
 
@@ -32,14 +34,14 @@ export type EventReader = {
   end(): StreamPart[];
 };
 
-/** One that can also read a whole answer, where a server sends that in the place of a stream. Throws as a provider does. */
+/** A reader that can also read a whole answer, if a server sends that instead of a stream. Throws as a provider does. */
 export type AnswerReader = EventReader & { readWhole(body: string): CompletionResult };
 
 /**
  * The parts of the streamed completion that `open` begins, those of one network chunk at a time. The stream is whole when
  * the model said why it finished; the usage that follows is read when it comes.
  * @throws AppError `provider_failed` for malformed events, reported errors, a stream that ends before its finish, and one of
- * more than `maxAnswerBytes` characters, or 2 MiB.
+ * more than `maxAnswerBytes` characters, or 1 MiB.
  */
 export async function* readEventStream(
   open: (onGivenUp: () => void) => Promise<Pick<TransportStream, "chunks" | "finish">>,
@@ -56,7 +58,7 @@ export async function* readEventStream(
     const stream = await open(() => {
       isGivenUp = true;
     });
-    for await (const chunk of stream.chunks) {
+    for await (const chunk of inPieces(stream.chunks)) {
       if (whole.take(chunk)) continue;
       const parts = events.feed(chunk);
       if (reader.isDone()) stream.finish();
@@ -67,7 +69,7 @@ export async function* readEventStream(
       }
       // All of it is kept until the stream ends, and a server may never end it.
       if (said > maxSaid) throw malformed("a stream that is longer than its model can say");
-      // What came before a fault has been served, so it is yielded first.
+      // Parts before a fault were served, so they are yielded first.
       const failure = events.failure();
       if (failure !== undefined) throw failure;
       if (reader.isDone()) return;
@@ -88,8 +90,13 @@ export async function* readEventStream(
     yield toStreamParts(readWhole(reader, body, context.apiKey));
     return;
   }
-  if (!reader.isWhole()) throw streamCut();
+  if (!reader.isWhole()) throw events.endedEarly();
   yield reader.end();
+}
+
+async function* inPieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks)
+    for (let from = 0; from < chunk.length; from += PIECE_BYTES) yield chunk.subarray(from, from + PIECE_BYTES);
 }
 
 function charactersOf(part: StreamPart): number {
@@ -125,7 +132,7 @@ export function makeWholeBody() {
   };
 }
 
-/** Undefined while there are only blanks. */
+/** Undefined as long as there are only blanks. */
 function startsObject(chunk: Buffer): boolean | undefined {
   const text = chunk
     .subarray(0, LONGEST_START)
@@ -135,7 +142,7 @@ function startsObject(chunk: Buffer): boolean | undefined {
   return text === "" ? undefined : text.startsWith("{") || text.startsWith("[{");
 }
 
-/** A whole answer as the parts that a stream would have had. */
+/** A whole answer as the parts of a stream. */
 function toStreamParts(result: CompletionResult): StreamPart[] {
   const { text, reasoning, toolCalls, usage, finishReason, providerFinishReason, responseId, model, logprobs } = result;
   const calls = toolCalls.map((call) => ({ type: "tool-call" as const, ...call }));
@@ -188,11 +195,13 @@ export function makeEvents(reader: EventReader) {
       return parts;
     },
     hasBegun: () => hasBegun,
+    /** The error of a stream whose answer is not whole at its end: a page that was sent in its place has no event. */
+    endedEarly: () => (hasBegun ? streamCut() : malformed("nothing that can be read as an answer")),
     failure: () => failure,
   };
 }
 
-/** What the start of an answer says of its names; a server may leave them out. */
+/** Id and model at the start of an answer. A server may leave them out. */
 export function readNames({ id, model }: { id?: unknown; model?: unknown }): AnswerNames {
   const textOf = (name: unknown) => (typeof name === "string" && name !== "" ? name : undefined);
   return defined({ responseId: textOf(id), model: textOf(model) });

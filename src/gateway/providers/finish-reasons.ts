@@ -2,7 +2,7 @@ import type { FinishReason } from "./provider.ts";
 
 /** How an answer ended. `providerFinishReason` is a word that we do not know: the answer counts as cut, for we cannot say that it is whole. */
 export type Finish = { finishReason: FinishReason; providerFinishReason?: string };
-/** What a provider says of the end of its answer; undefined while it says nothing. `error`: it could not finish. */
+/** The finish reason that a provider reports; undefined if it reports none yet. `error`: it could not finish. */
 export type WireFinish = Finish | "error" | undefined;
 
 /** Longest word of a provider that is kept, in characters. */
@@ -97,7 +97,7 @@ const toKey = (text: string) =>
     .replace(/[\s-]+/g, "_")
     .toLowerCase();
 
-/** What a finish reason means, of whatever wire and in whatever case. Some servers say `stop` although they call tools. */
+/** The meaning of a finish reason, for every wire and in any letter case. Some servers say `stop` although they call tools. */
 export function readFinish(reason: unknown, hasToolCalls = false): WireFinish {
   if (reason === undefined || reason === null) return undefined;
   const word = typeof reason === "string" ? reason : JSON.stringify(reason);
@@ -109,10 +109,10 @@ export function readFinish(reason: unknown, hasToolCalls = false): WireFinish {
   return { finishReason: meaning === "stop" && hasToolCalls ? "tool_calls" : meaning };
 }
 
-/** The end of an answer that came whole: without a reason it has stopped. */
+/** The finish reason of a whole answer. Without one, it counts as stopped. */
 export function finishOf(finish: Finish | undefined, hasToolCalls: boolean): Finish {
   return finish ?? { finishReason: hasToolCalls ? "tool_calls" : "stop" };
 }
 
-/** Whether an answer is all that the model had to say. */
+/** Whether an answer is complete. */
 export const isComplete = (finishReason: FinishReason) => finishReason === "stop" || finishReason === "tool_calls";

@@ -48,7 +48,15 @@ export function makeCallMetrics(registry: Registry, isCustom: (provider: string)
   const refusals = counter("switchyard_budget_refusals_total", {
     help: "Model calls that were refused because their tenant's budget is used up",
   });
+  const guarded = counter("switchyard_guard_values_total", {
+    help: "Values that guards found in texts, by kind, by place, and by what was done with them",
+    labels: ["kind", "place", "action"],
+  });
   return {
+    /** Guards have found these. */
+    guarded: (counts: readonly { kind: string; place: string; action: string; count: number }[]): void => {
+      for (const { count, ...labels } of counts) guarded.inc(labels, count);
+    },
     /** A model call was settled; its ledger record says how. */
     settled: (call: SettledCall): void => {
       const { kind, outcome } = call;

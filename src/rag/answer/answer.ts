@@ -23,13 +23,11 @@ type AnswerDeps = {
   gateway: Pick<Gateway, "plan" | "answer" | "stream">;
   store: { documents: Pick<Store["documents"], "describe"> };
   /** Keeps an answer for those who rate it. */
-  keep(caller: GatewayCaller, question: string, answer: Answer): Promise<void>;
+  keep(caller: GatewayCaller, asked: Pick<AnswerInput, "query" | "history">, answer: Answer): Promise<void>;
 };
 type Planned = Awaited<ReturnType<Gateway["plan"]>>;
 /** A search that was made, and the chat that answers from it; none, if it has found too little. */
 type Prepared = { outcome: QueryOutcome; passages: AnswerPassage[]; searched: string[]; chat: Planned | undefined };
-
-export type Answering = ReturnType<typeof makeAnswering>;
 
 /** Answers questions from documents, with citations that hold. */
 export function makeAnswering(deps: AnswerDeps) {
@@ -51,7 +49,7 @@ export function makeAnswering(deps: AnswerDeps) {
       for await (const events of converse(prepared, ask)) {
         const end = events.find(isEnd);
         if (end === undefined) continue;
-        await deps.keep(caller, input.query, toAnswer(end));
+        await deps.keep(caller, input, toAnswer(end));
         return toAnswer(end);
       }
       throw streamCut();
@@ -60,7 +58,7 @@ export function makeAnswering(deps: AnswerDeps) {
     async *stream(caller: AnswerCaller, input: AnswerInput): AsyncGenerator<AnswerEvent[]> {
       for await (const events of converse(await prepare(deps, caller, input), gateway.stream)) {
         const end = events.find(isEnd);
-        if (end) await deps.keep(caller, input.query, toAnswer(end)); // it can be rated as soon as it is there
+        if (end) await deps.keep(caller, input, toAnswer(end)); // it can be rated as soon as it is there
         yield events;
       }
     },

@@ -57,4 +57,3 @@ export function makeCiting(passages: readonly AnswerPassage[], searched: readonl
     },
   };
 }
-export type Citing = ReturnType<typeof makeCiting>;

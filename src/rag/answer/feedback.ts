@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { GatewayCaller } from "../../gateway/money/account.ts";
 import { defined, toView } from "../../lib/defined.ts";
 import { notFound } from "../../lib/errors.ts";
 import { idSchema } from "../../lib/ids.ts";
@@ -7,20 +8,37 @@ import type { AnswerRecord } from "../../store/answer-store.ts";
 import { mapPage, type PageQuery } from "../../store/page.ts";
 import type { Store } from "../../store/store.ts";
 import type { CallTexts } from "../../tenancy/call-texts.ts";
+import { type GuardPolicies, takeBy } from "../../tenancy/guard-policies.ts";
 import type { Quotas } from "../../tenancy/quotas.ts";
 import { type Caller, maySee, ownKeyOf } from "../../tenancy/roles.ts";
-import type { Answer } from "./schemas.ts";
+import { historySchema } from "../query-schemas.ts";
+import { boundHistory } from "./prompt.ts";
+import type { Answer, AnswerInput } from "./schemas.ts";
 
 /** How long an answer can be rated, in days. */
 const RATED_WITHIN_DAYS = 7;
 const DAY_MS = 86_400_000;
 const MAX_COMMENT = 2_000;
 const MAX_QUESTION = 8_192;
+/** What is kept of a conversation before a question, in characters: its end. */
+const MAX_HISTORY = 2_000;
+/** Answers without a rating that a tenant has at most, about; the oldest are removed once in so many answers. */
+const MAX_UNRATED = 5_000;
+const ROUND = 100;
 /** Rated answers that one export reads. */
 const EXPORTED = 10_000;
 const PAGE = 200;
 
 const thumb = z.enum(["up", "down"]);
+/** Which rated answers are listed. */
+export const feedbackFilterSchema = z.object({
+  thumb: thumb.optional(),
+  found: z
+    .stringbool({ truthy: ["true"], falsy: ["false"] })
+    .optional()
+    .describe("Whether the documents held an answer"),
+  model: z.string().min(1).max(200).optional().describe("The model that answered"),
+});
 /** The body of `POST /rag/feedback`. */
 export const feedbackBodySchema = z.object({
   logId: idSchema("log"),
@@ -39,6 +57,7 @@ export const feedbackViewSchema = z.object({
   thumb,
   comment: z.string().optional(),
   question: z.string().optional(),
+  history: historySchema.optional(),
   answer: z.string().optional(),
   citations: z.array(
     z.object({
@@ -56,47 +75,66 @@ export const feedbackViewSchema = z.object({
   createdAt: z.iso.datetime(),
 });
 
+/** Whose answer it is, as guards name it. */
+type Owner = Pick<GatewayCaller, "tenantId" | "keyId">;
 type FeedbackDeps = {
   store: Pick<Store, "answers">;
   callTexts: Pick<CallTexts, "areKept">;
+  guards: Pick<GuardPolicies, "forCall">;
   quotas: Pick<Quotas, "check">;
   logger: Logger;
   /** How long rated answers are kept, in days; 0: for ever. */
   days: number;
 };
+type Asked = Pick<AnswerInput, "query" | "history">;
+type ListQuery = PageQuery & z.output<typeof feedbackFilterSchema>;
 
-/** Ratings of answers, which are kept for them for a week. */
-export function makeFeedback({ store, callTexts, quotas, logger, days }: FeedbackDeps) {
+/** Ratings of answers. Each answer is kept for a week, so that it can be rated. */
+export function makeFeedback({ store, callTexts, guards, quotas, logger, days }: FeedbackDeps) {
   const inDays = (count: number) => new Date(Date.now() + count * DAY_MS);
-  const list = (caller: Caller, page: PageQuery & { thumb?: "up" | "down" | undefined }) =>
-    store.answers.listRated(caller.tenantId, { ...page, ...defined({ thumb: page.thumb, keyId: ownKeyOf(caller) }) });
+  const list = (caller: Caller, { limit, cursor, ...filter }: ListQuery) =>
+    store.answers.listRated(caller.tenantId, { limit, cursor, ...filter, keyId: ownKeyOf(caller) });
+  /** What is kept of an answer: its texts as the call logs would have them, and only if the tenant keeps texts of calls. */
+  const toKept = async (caller: Owner, asked: Asked, { answer, citations, found, coverage, model }: Answer) => {
+    const about = { found, coverage, model };
+    if (!(await callTexts.areKept(caller.tenantId)))
+      return { ...about, citations: citations.map(({ documentId, chunkId }) => ({ documentId, chunkId })) };
+    const guard = await guards.forCall(caller);
+    const cited = citations.map(({ documentId, chunkId, title, quote }) => ({
+      documentId,
+      chunkId,
+      title: guard?.toLogged(title, "output") ?? title,
+      quote: guard?.toLogged(quote, "output") ?? quote,
+    }));
+    const hidden = (text: string) => guard?.toLogged(text, "input") ?? text;
+    const history = boundHistory(asked.history ?? [], MAX_HISTORY).map(({ role, content }) => ({
+      role,
+      content: hidden(content),
+    }));
+    const texts = { question: hidden(asked.query), answer: guard?.toLogged(answer, "output") ?? answer };
+    return { ...about, ...texts, ...(history.length > 0 ? { history } : {}), citations: cited };
+  };
   return {
-    /** Keeps an answer, so that it can be rated; its texts only if the tenant keeps texts of calls. */
-    async keep(
-      { tenantId, keyId }: Pick<Caller, "tenantId" | "keyId">,
-      question: string,
-      given: Answer,
-    ): Promise<void> {
+    /** Keeps an answer, so that it can be rated. An answer that cannot be kept is given all the same. */
+    async keep(caller: Owner, asked: Asked, given: Answer): Promise<void> {
+      const { tenantId, keyId } = caller;
       try {
-        const hasTexts = await callTexts.areKept(tenantId);
-        const { logId: _id, answer, citations, found, coverage, model } = given;
-        const cited = citations.map(({ documentId, chunkId, title, quote }) =>
-          hasTexts ? { documentId, chunkId, title, quote } : { documentId, chunkId },
-        );
-        const about = { citations: cited, found, coverage, model, createdAt: new Date() };
-        const texts = hasTexts ? { question, answer } : {};
-        await store.answers.insert({ _id, tenantId, keyId, ...texts, ...about, expireAt: inDays(RATED_WITHIN_DAYS) });
+        const kept = await toKept(caller, asked, given);
+        const times = { createdAt: new Date(), expireAt: inDays(RATED_WITHIN_DAYS) };
+        await store.answers.insert({ _id: given.logId, tenantId, keyId, ...kept, ...times });
+        if (Math.random() < 1 / ROUND) await store.answers.removeUnrated(tenantId, MAX_UNRATED);
       } catch (error) {
-        logger.warn({ err: error, tenantId }, "an answer cannot be rated: it was not kept"); // it is given all the same
+        logger.warn({ err: error, tenantId }, "an answer cannot be rated: it was not kept");
       }
     },
-    /** Rates an answer, or changes its rating. @throws AppError `not_found`, `quota_exceeded`. */
-    async rate(caller: Caller, { logId, ...given }: z.output<typeof feedbackBodySchema>) {
-      const { tenantId, subject: ratedBy } = caller;
+    /** Rates an answer, or changes its rating. @throws AppError `not_found`, `quota_exceeded`, `compliance_blocked`. */
+    async rate(caller: Caller, { logId, thumb, ...texts }: z.output<typeof feedbackBodySchema>) {
+      const { tenantId, keyId, subject: ratedBy } = caller;
       const known = await store.answers.get(tenantId, logId);
       if (!known || !maySee(caller, known.keyId)) throw notFound("answer");
       if (known.thumb === undefined) await quotas.check(tenantId, "feedback");
-      const { thumb, comment, question = known.question } = given;
+      const guard = await guards.forCall({ tenantId, keyId });
+      const { comment, question = known.question } = guard ? takeBy(guard, "input", texts) : texts;
       const expireAt = days === 0 ? undefined : inDays(days);
       const rating = { thumb, ratedBy, ratedAt: new Date(), ...defined({ comment, question, expireAt }) };
       const rated = await store.answers.rate(tenantId, logId, rating);
@@ -104,26 +142,27 @@ export function makeFeedback({ store, callTexts, quotas, logger, days }: Feedbac
       return toFeedback(rated);
     },
     /** The newest first; of a key that is limited to collections, its own. */
-    list: async (...[caller, page]: Parameters<typeof list>) => mapPage(await list(caller, page), toFeedback),
+    list: async (caller: Caller, query: ListQuery) => mapPage(await list(caller, query), toFeedback),
     /** Answers that were rated as right, as lines of a file for `npm run retrieval-check`. */
     async *export(caller: Caller): AsyncGenerator<string> {
       let cursor: string | undefined;
       for (let read = 0; read < EXPORTED; read += PAGE) {
         const { data, nextCursor } = await list(caller, { limit: PAGE, cursor, thumb: "up" });
-        for (const { question, answer, citations, found } of data) {
-          if (question === undefined) continue;
-          const [first, ...others] = citations.map(({ documentId, quote: contains }) =>
-            defined({ documentId, contains }),
-          );
-          const also = others.length > 0 ? others : undefined;
-          const line = defined({ question, ...first, also, answer: found ? answer : undefined });
-          yield `${JSON.stringify(line)}\n`;
-        }
+        for (const record of data) yield* toLine(record);
         if (nextCursor === null) return;
         cursor = nextCursor;
       }
     },
   };
+}
+
+/** A question with the places that answer it; one that was rightly not answered has none. */
+function* toLine({ question, history, answer, citations, found }: AnswerRecord): Generator<string> {
+  if (question === undefined) return;
+  const places = citations.map(({ documentId, quote: contains }) => defined({ documentId, contains }));
+  const [first, ...also] = places;
+  const more = defined({ also: also.length > 0 ? also : undefined, history, answer: found ? answer : undefined });
+  yield `${JSON.stringify({ question, ...first, ...more })}\n`;
 }
 
 function toFeedback({ _id: logId, tenantId: _tenant, keyId: _key, expireAt: _end, ...rest }: AnswerRecord) {

@@ -129,9 +129,17 @@ function makeBegin(items: OutputItem[], { toItemId, emit, firstItem = 0 }: Outpu
 function makeSteps(begin: ReturnType<typeof makeBegin>, { emit, areResultsShown = false }: OutputOptions) {
   const calls = makeStepCalls((toItem) => begin("mcp", toItem), emit);
   const searches = makeSearchItems((toItem) => begin("fs", toItem), { emit, areResultsShown });
+  const ask = ({ id, server: server_label, name, arguments: json }: Extract<StepDelta, { type: "step-approval" }>) => {
+    const toItem = () => ({ type: "mcp_approval_request" as const, id, server_label, name, arguments: json });
+    const { item, at } = begin("mcpr", toItem);
+    emit?.({ type: "response.output_item.done", output_index: at.output_index, item });
+  };
   return {
-    take: (delta: StepDelta | SearchDelta) =>
-      delta.type === "search-call" || delta.type === "search-result" ? searches.take(delta) : calls.take(delta),
+    take(delta: StepDelta | SearchDelta): void {
+      if (delta.type === "search-call" || delta.type === "search-result") searches.take(delta);
+      else if (delta.type === "step-approval") ask(delta);
+      else calls.take(delta);
+    },
     end() {
       calls.end();
       searches.end();

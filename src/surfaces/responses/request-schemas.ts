@@ -101,6 +101,15 @@ const fileSearchCall = z.object({
   queries: z.array(text).max(MAX_INCLUDES).nullish(),
 });
 
+const approvalResponse = z
+  .object({
+    type: z.literal("mcp_approval_response"),
+    approval_request_id: idSchema("approval"),
+    approve: z.boolean(),
+    reason: z.string().max(4_000).nullish(),
+  })
+  .describe("Decides on a `mcp_approval_request` of an agent, whose run goes on in this response");
+
 /** Tools of a later turn, or of a client that sends all of its tools like this. */
 const moreTools = z.object({ type: z.literal("additional_tools"), tools: responseToolsSchema });
 
@@ -122,6 +131,7 @@ export const inputItemSchema = orOther(
     "file_search_call",
     "reasoning",
     "compaction",
+    "mcp_approval_response",
     "item_reference",
     "additional_tools",
   ],
@@ -133,6 +143,7 @@ export const inputItemSchema = orOther(
     fileSearchCall,
     reasoning,
     compaction,
+    approvalResponse,
     moreTools,
     z.object({ type: z.literal("item_reference"), id: itemId }),
     other,

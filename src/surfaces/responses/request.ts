@@ -139,6 +139,10 @@ function toMessages(items: readonly InputItem[], earlier: number, ignored: strin
     } else if (item.type === "compaction") {
       endTurn();
       add(param, { role: "user", content: readSummary(item, param) });
+    } else if (item.type === "mcp_approval_response") {
+      endTurn();
+      const { approval_request_id: id, approve, reason } = item;
+      add(param, { role: "user", content: `${approve ? "Approved" : "Rejected"}: ${id}. ${reason ?? ""}`.trim() });
     } else if (item.type === "item_reference") {
       throw invalidRequest(param, `${param} refers to an item; send the item itself.`);
     } else if (item.type === "other") ignore(place);

@@ -94,9 +94,20 @@ export const outputItemSchema = z.discriminatedUnion("type", [
       arguments: z.string(),
       output: z.string().nullable(),
       error: z.string().nullable(),
-      approval_request_id: z.null(),
+      approval_request_id: z.string().nullable(),
     })
     .describe("A tool call that an agent made itself, where `model` names one"),
+  z
+    .object({
+      type: z.literal("mcp_approval_request"),
+      id: z.string(),
+      server_label: z.string().describe("The agent"),
+      name: z.string(),
+      arguments: z.string(),
+    })
+    .describe(
+      "A tool call of an agent that a person has to approve: by an item `mcp_approval_response`, or by the approval of this id",
+    ),
 ]);
 export type OutputItem = z.input<typeof outputItemSchema>;
 

@@ -24,10 +24,10 @@ export function makeStepCalls(begin: (toItem: (id: string) => CallItem) => Begun
     emit?.({ type: "response.output_item.done", output_index: at.output_index, item });
   };
   return {
-    take(step: StepDelta): void {
+    take(step: Exclude<StepDelta, { type: "step-approval" }>): void {
       if (step.type === "step-call") {
-        const { id, server, name, arguments: json } = step;
-        const head = { type: "mcp_call", server_label: server, name, approval_request_id: null } as const;
+        const { id, server, name, arguments: json, approvalId = null } = step;
+        const head = { type: "mcp_call", server_label: server, name, approval_request_id: approvalId } as const;
         const begun = begin((itemId) => {
           return { ...head, id: itemId, status: "in_progress", arguments: "", output: null, error: null };
         });

@@ -1,5 +1,7 @@
 import { z } from "zod";
+import { askApproval } from "../../definitions/approvals.ts";
 import { Suspended } from "../../jobs/reschedule.ts";
+import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
 import { derivedId } from "../../lib/ids.ts";
 import type { ApprovalRecord } from "../../store/approval-store.ts";
@@ -32,22 +34,22 @@ export const humanApproval: StepKind<HumanApproval> = {
   },
   async run(work) {
     const { deps, run } = work;
-    const approval = await askApproval(work);
+    const approval = await approvalOf(work);
     if (approval.status === "cancelled") throw new AppError("cancelled", "The run was cancelled.");
     const { tenantId } = run;
     if (approval.status !== "pending") {
       await deps.store.workflowRuns.goOn(tenantId, run._id);
       return { output: toDecisionOutput(approval), startedAt: approval.createdAt };
     }
-    const { _id: approvalId, stepId, path, assigneeRole, createdAt: since, expiresAt } = approval;
-    const awaiting = { approvalId, stepId, path, assigneeRole, since, expiresAt };
+    const { _id: approvalId, assigneeRole, createdAt: since, expiresAt } = approval;
+    const awaiting = { approvalId, stepId: work.place.id, path: work.place.path, assigneeRole, since, expiresAt };
     await deps.store.workflowRuns.await(tenantId, run._id, awaiting);
     throw new Suspended(async () => (await deps.store.approvals.get(tenantId, approvalId))?.status !== "pending");
   },
 };
 
 /** The step's approval: its record, which is made at the first attempt. */
-async function askApproval({ deps, run, step, place, fill }: StepWork<HumanApproval>): Promise<ApprovalRecord> {
+async function approvalOf({ deps, run, step, place, fill }: StepWork<HumanApproval>): Promise<ApprovalRecord> {
   const { tenantId, _id: runId, workflowId, name: workflowName } = run;
   const approvalId = derivedId("approval", { at: run.createdAt, from: `${runId}:${place.path}` });
   const there = await deps.store.approvals.get(tenantId, approvalId);
@@ -55,7 +57,8 @@ async function askApproval({ deps, run, step, place, fill }: StepWork<HumanAppro
   const { message } = await fill();
   const { assigneeRole, timeoutMs = DEFAULT_WAIT_MS } = step;
   const now = new Date();
-  return deps.store.approvals.ensure({
+  const asked = {
+    kind: "workflow" as const,
     _id: approvalId,
     tenantId,
     workflowId,
@@ -66,10 +69,12 @@ async function askApproval({ deps, run, step, place, fill }: StepWork<HumanAppro
     path: place.path,
     assigneeRole,
     ...(message === undefined ? {} : { message: String(message).slice(0, MAX_MESSAGE).toWellFormed() }),
-    status: "pending",
+    status: "pending" as const,
     createdAt: now,
     expiresAt: new Date(now.getTime() + timeoutMs),
-  });
+    ...defined({ callback: run.callback }),
+  };
+  return askApproval(deps.store, asked);
 }
 
 /** A decision as expressions and readers see it. */

@@ -25,7 +25,10 @@ export const webhook = stepKind({
   },
   attempts: 5, // receivers are unavailable more often than models
   async run({ deps, run, step, place, fill, signal }) {
-    const { url, body } = await fill();
+    const { url, body: filled } = await fill();
+    const { tenantId, workflowId, caller } = run;
+    const whose = { tenantId, workflowId, keyId: caller.keyId };
+    const body = await deps.guards.take(whose, "toolInput", filled);
     const id = `${run._id}:${place.path}`;
     const delivery = {
       id,
@@ -34,6 +37,6 @@ export const webhook = stepKind({
       signal,
       ...(body === undefined ? {} : { body }),
     };
-    return { output: await deps.webhooks.deliver(run.tenantId, delivery) };
+    return { output: await deps.guards.take(whose, "toolOutput", await deps.webhooks.deliver(tenantId, delivery)) };
   },
 });

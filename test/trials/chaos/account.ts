@@ -1,5 +1,5 @@
 import { checkAudits } from "./check-audits.ts";
-import { checkEffects, checkWorkflows } from "./check-effects.ts";
+import { checkApprovedCalls, checkEffects, checkWorkflows } from "./check-effects.ts";
 import { checkJobs } from "./check-jobs.ts";
 import { checkMoney } from "./check-money.ts";
 import { type Check, type Evidence, total } from "./evidence.ts";
@@ -12,6 +12,7 @@ export async function takeAccount(evidence: Evidence): Promise<Check[]> {
     await checkAudits(evidence, jobOf),
     await checkWorkflows(evidence, jobOf),
     checkEffects(evidence, jobOf),
+    await checkApprovedCalls(evidence, jobOf),
     ...(await checkMoney(evidence, jobOf)),
     {
       promise: "no tenant sees another's data",

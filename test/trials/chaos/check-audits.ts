@@ -3,9 +3,10 @@ import { type AgentRunRecord, agentRunCollection } from "../../../src/store/agen
 import { type AuditEntry, auditCollection } from "../../../src/store/audit-store.ts";
 import type { JobOf } from "./check-jobs.ts";
 import { about, type Check, type Evidence } from "./evidence.ts";
+import type { Accepted } from "./load.ts";
 
-/** Answers of the model in one run of the agent: two that ask for a tool, and the last. */
-const ANSWERS_A_RUN = 3;
+/** Answers of the model in one run, by its work: those that ask for tools, and the last. */
+const answersOf: Partial<Record<Accepted["work"], number>> = { agent: 3, purchase: 2 };
 
 /** The promises about the trails of agents' runs. */
 export async function checkAudits({ db, load }: Evidence, jobOf: JobOf): Promise<Check> {
@@ -18,7 +19,7 @@ export async function checkAudits({ db, load }: Evidence, jobOf: JobOf): Promise
     const { verified, breach } = verifyAuditLog(run, byRun.get(run._id) ?? []);
     if (!verified) auditLogs.push(`the trail of ${run._id} is broken at ${breach?.seq}: ${breach?.problem}`);
   }
-  for (const accepted of load.accepted.filter(({ work }) => work === "agent")) {
+  for (const accepted of load.accepted.filter(({ work }) => work in answersOf)) {
     const job = jobOf(accepted);
     const run = job && runOf.get(job._id);
     if (!run) {
@@ -26,8 +27,9 @@ export async function checkAudits({ db, load }: Evidence, jobOf: JobOf): Promise
       continue;
     }
     const answers = (byRun.get(run._id) ?? []).filter(({ content }) => "spent" in content && "model" in content);
-    if (job.status === "completed" && answers.length !== ANSWERS_A_RUN) {
-      auditLogs.push(`${about(accepted)} paid ${answers.length} answers of the model for ${ANSWERS_A_RUN}`);
+    const expected = answersOf[accepted.work];
+    if (job.status === "completed" && answers.length !== expected) {
+      auditLogs.push(`${about(accepted)} paid ${answers.length} answers of the model for ${expected}`);
     }
   }
   return {

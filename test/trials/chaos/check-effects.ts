@@ -2,19 +2,25 @@ import { type ApprovalRecord, approvalCollection } from "../../../src/store/appr
 import { type WorkflowStepRecord, workflowStepCollection } from "../../../src/store/workflow-run-store.ts";
 import type { JobOf } from "./check-jobs.ts";
 import { about, type Check, type Evidence, total } from "./evidence.ts";
+import type { Accepted } from "./load.ts";
+import { PARTS } from "./work.ts";
 
 /** Results that a whole run of the workflow has. */
 const STEPS_A_RUN = 3;
+
+/** Effects of a whole run, by its work. */
+const effectsOf: Partial<Record<Accepted["work"], number>> = { agent: 1, workflow: 1, purchase: PARTS };
 
 /** What runs did in the world outside: each order was placed for a run, under one idempotency key, which is the run's own. */
 export function checkEffects({ load, external }: Evidence, jobOf: JobOf): Check {
   const breaches: string[] = [];
   const orders = new Map(external.orders);
-  for (const accepted of load.accepted.filter(({ work }) => work === "agent" || work === "workflow")) {
+  for (const accepted of load.accepted.filter(({ work }) => work in effectsOf)) {
     const job = jobOf(accepted);
     const keys = [...(orders.get(accepted.ticket)?.keys() ?? [])];
     orders.delete(accepted.ticket);
-    const isOnce = keys.length === 1 || (keys.length === 0 && job?.status !== "completed");
+    const expected = effectsOf[accepted.work] ?? 0;
+    const isOnce = keys.length === expected || (keys.length < expected && job?.status !== "completed");
     const isOwn = keys.every((key) => key.startsWith(job?.subject.runId ?? "no run"));
     if (!isOnce || !isOwn) breaches.push(`${about(accepted)} has the effects ${keys.join(", ") || "none"}`);
   }
@@ -23,6 +29,32 @@ export function checkEffects({ load, external }: Evidence, jobOf: JobOf): Check 
   return {
     promise: "each effect outside happens once, by its idempotency key",
     found: `${external.orders.size} orders, delivered ${deliveries} times`,
+    breaches,
+  };
+}
+
+/** A call that needs an approval was made after it was approved, and with the arguments that were approved. */
+export async function checkApprovedCalls({ db, load, external }: Evidence, jobOf: JobOf): Promise<Check> {
+  const approvals = await db.collection<ApprovalRecord>(approvalCollection.name).find({ kind: "agent" }).toArray();
+  const asked = Map.groupBy(approvals, ({ runId }) => runId);
+  const breaches: string[] = [];
+  const purchases = load.accepted.filter(({ work }) => work === "purchase");
+  for (const accepted of purchases) {
+    const job = jobOf(accepted);
+    const runId = job?.subject.runId ?? "";
+    const approved = (asked.get(runId) ?? []).flatMap((one) =>
+      one.kind === "agent" && one.status === "approved" ? [String(JSON.parse(one.arguments).url)] : [],
+    );
+    const own = [...external.called].filter(([key]) => key.startsWith(`${runId}-`));
+    const made = own.flatMap(([, urls]) => [...urls]);
+    for (const url of made)
+      if (!approved.includes(url)) breaches.push(`${about(accepted)} called ${url}, which nobody had approved`);
+    if (job?.status === "completed" && new Set(made).size !== PARTS)
+      breaches.push(`${about(accepted)} made ${new Set(made).size} of ${PARTS} calls that were approved`);
+  }
+  return {
+    promise: "each call that needs an approval is made with the arguments that were approved",
+    found: `${purchases.length} purchases, ${approvals.length} approvals`,
     breaches,
   };
 }

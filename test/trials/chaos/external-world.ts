@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
 import { tenantsIn, ticketIn } from "./tickets.ts";
+import { PARTS } from "./work.ts";
 
 /** The world outside of the platform: a model provider, and a shop where agents place orders. */
 export type ExternalWorld = {
@@ -11,6 +12,8 @@ export type ExternalWorld = {
   host: string;
   /** By ticket: how often each idempotency key was delivered. */
   orders: Map<string, Map<string, number>>;
+  /** By idempotency key: the addresses that were called with it. */
+  called: Map<string, Set<string>>;
   /** Chat calls answered in full, by `tenant model`. */
   answered: Map<string, number>;
   /** Chat calls that were failed on purpose. */
@@ -37,6 +40,7 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
   const between = ([from, to]: readonly [number, number]) => from + random() * (to - from);
   const world = {
     orders: new Map<string, Map<string, number>>(),
+    called: new Map<string, Set<string>>(),
     answered: new Map<string, number>(),
     failed: 0,
     mixed: [] as string[],
@@ -63,6 +67,7 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
     const deliveries = world.orders.get(ticket) ?? new Map<string, number>();
     world.orders.set(ticket, deliveries);
     deliveries.set(key, (deliveries.get(key) ?? 0) + 1);
+    world.called.set(key, (world.called.get(key) ?? new Set()).add(`${origin}${request.url}`));
     await delay(between(SHOP_MS));
     reply(response, 200, { ordered: ticket });
   };
@@ -92,31 +97,40 @@ function toCompletion({ model, messages, tools }: WireBody, origin: string): obj
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const ticket = ticketIn(messages[asked]?.content ?? "") ?? "none";
   const turn = messages.slice(asked).filter(({ role }) => role === "assistant").length;
-  const call =
-    tools === undefined
-      ? undefined
-      : [
-          { name: "http_request", arguments: { url: `${origin}/orders/${ticket}`, method: "POST" } },
-          { name: "rag_query", arguments: { query: `What is known of ${ticket}?` } },
-        ][turn];
-  const content = call ? `I use ${call.name}.` : `Settled ${ticket}.`;
-  const toolCalls = call && [
-    {
-      id: `call_${turn}`,
-      type: "function",
-      function: { name: call.name, arguments: JSON.stringify(call.arguments) },
-    },
-  ];
-  const message = { role: "assistant", content, ...(toolCalls ? { tool_calls: toolCalls } : {}) };
+  const calls =
+    tools === undefined ? [] : callsOf({ ticket, turn, origin, isBuyer: JSON.stringify(tools).includes('"buy"') });
+  const content = calls.length > 0 ? `I use ${calls[0]?.name}.` : `Settled ${ticket}.`;
+  const toolCalls = calls.map(({ name, arguments: given }, place) => ({
+    id: `call_${turn}_${place}`,
+    type: "function",
+    function: { name, arguments: JSON.stringify(given) },
+  }));
+  const message = { role: "assistant", content, ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}) };
   const { prompt_tokens, completion_tokens } = usagePerAnswer;
   return {
     id: "chatcmpl-chaos",
     object: "chat.completion",
     created: 0,
     model,
-    choices: [{ index: 0, message, finish_reason: call ? "tool_calls" : "stop" }],
+    choices: [{ index: 0, message, finish_reason: calls.length > 0 ? "tool_calls" : "stop" }],
     usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens },
   };
+}
+
+type Turn = { ticket: string; turn: number; origin: string; isBuyer: boolean };
+
+/** What the model calls in a turn: a clerk orders, then looks; a buyer buys all parts at once. */
+function callsOf({ ticket, turn, origin, isBuyer }: Turn): { name: string; arguments: object }[] {
+  if (isBuyer && turn > 0) return [];
+  if (isBuyer)
+    return Array.from({ length: PARTS }, (_, part) => {
+      return { name: "buy", arguments: { url: `${origin}/orders/${ticket}?part=${part}`, method: "POST" } };
+    });
+  const call = [
+    { name: "http_request", arguments: { url: `${origin}/orders/${ticket}`, method: "POST" } },
+    { name: "rag_query", arguments: { query: `What is known of ${ticket}?` } },
+  ][turn];
+  return call ? [call] : [];
 }
 
 function reply(response: ServerResponse, status: number, body: object): void {

@@ -18,7 +18,7 @@ import { type Freezer, makeFreezer } from "./freezer.ts";
 import { type Load, runLoad } from "./load.ts";
 import { type Fault, type FaultKind, planFaults } from "./schedule.ts";
 import { makeServiceFaults, type ServiceFaults } from "./services.ts";
-import { agentBody, type Tenant, workflowBody } from "./work.ts";
+import { agentBody, buyerBody, type Tenant, workflowBody } from "./work.ts";
 
 /** Longest wait, after the last fault, for the calls that were begun and the jobs that were accepted, in ms. */
 const SETTLE_MS = 120_000;
@@ -184,9 +184,11 @@ async function openTenants(
         const client = makeTenantClient({ apiKey, nextUrl: fleet.nextUrl, meetings, giveUp });
         const made = await client.settle("/agents", { key: "clerk", body: agentBody(external.host) });
         const { agentId } = made.body as { agentId: string }; // of a 201
+        const buyer = await client.settle("/agents", { key: "buyer", body: buyerBody(external.host) });
+        const { agentId: buyerId } = buyer.body as { agentId: string }; // of a 201
         const order = await client.settle("/workflows", { key: "order", body: workflowBody(external.origin) });
         const { workflowId } = order.body as { workflowId: string }; // of a 201
-        return { number: index + 1, tenantId, agentId, workflowId, client };
+        return { number: index + 1, tenantId, agentId, buyerId, workflowId, client };
       }),
     );
   } finally {
@@ -198,7 +200,7 @@ async function openTenants(
 async function tidy(env: Record<string, string>): Promise<void> {
   const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "chaos" });
   try {
-    await platform.workflows.sweepApprovals();
+    await platform.approvals.sweep();
     await sweepWorks(platform.jobs, platform.works, 0);
   } finally {
     await platform.close();

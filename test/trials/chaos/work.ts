@@ -1,7 +1,14 @@
 import type { TenantClient } from "./client.ts";
 import type { Ticket } from "./tickets.ts";
 
-export type Tenant = { number: number; tenantId: string; agentId: string; workflowId: string; client: TenantClient };
+export type Tenant = {
+  number: number;
+  tenantId: string;
+  agentId: string;
+  buyerId: string;
+  workflowId: string;
+  client: TenantClient;
+};
 
 /** The models of the run, each of one kind of work alone, so that the ledger shows the cost of each kind. */
 export const models = {
@@ -51,6 +58,15 @@ export const jobWorks = {
     }),
     isRight: (result, ticket) => holds(result, "output", ticket),
   },
+  purchase: {
+    share: 2,
+    submit: ({ text }, { buyerId }) => ({
+      path: `/agents/${buyerId}/run`,
+      headers: later,
+      body: { input: `Buy ${text}.` },
+    }),
+    isRight: (result, ticket) => holds(result, "output", ticket),
+  },
   workflow: {
     share: 3,
     submit: ({ text }, { workflowId }) => ({
@@ -95,6 +111,25 @@ export const agentBody = (host: string) => ({
   model: models.agent,
   systemPrompt: "You order what you are asked to.",
   tools: [{ type: "http_request", config: { allowedHosts: [host], methods: ["POST"] } }, { type: "rag_query" }],
+});
+
+/** Calls of a purchase that are made at once; each needs an approval. */
+export const PARTS = 2;
+
+/** Another agent of a tenant: it buys in parts, each of which somebody has to approve. */
+export const buyerBody = (host: string) => ({
+  name: "Buyer",
+  model: models.agent,
+  systemPrompt: "You buy what you are asked to.",
+  allowSelfApproval: true,
+  tools: [
+    {
+      type: "http_request",
+      name: "buy",
+      config: { allowedHosts: [host], methods: ["POST"] },
+      approval: { assigneeRole: "owner", message: "Buy this part?" },
+    },
+  ],
 });
 
 /** The workflow of a tenant: it orders at the shop, waits for somebody to agree, and writes a note. */

@@ -58,6 +58,9 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   await step("ask in the playground", () => walk.askInPlayground(owner, provider));
   await step("make an agent and watch it run", () => walk.runAgent(owner, provider));
   await step("approve a workflow in a second window", () => walk.approveWorkflow(owner, approver));
+  await step("approve one of two calls at once, and reject the other", () =>
+    walk.approveCalls(approver, { call, provider }),
+  );
   await step("see the spend by model and key", () => walk.seeSpend(owner));
   await step("find every screen", async () => {
     places = await findPlaces(owner);

@@ -1,5 +1,5 @@
 import type { FakeProvider } from "../../support/fake-provider/server.ts";
-import { statusOfMe } from "./api-client.ts";
+import { type ApiClient, statusOfMe } from "./api-client.ts";
 import type { Window } from "./browser.ts";
 
 /** What a person does in the console, in order; each step throws when the page does not show what it must. */
@@ -118,6 +118,48 @@ export async function approveWorkflow(worker: Window, approver: Window): Promise
   await worker.page.goto("/console/workflows");
   await worker.page.getByRole("link", { name: "Complaint" }).click();
   await startComplaint(worker); // which stays undecided
+}
+
+/** Two calls of one answer wait: the list shows both by itself; one is approved and made, the other is rejected. */
+export async function approveCalls(
+  { page }: Window,
+  { call, provider }: { call: ApiClient; provider: FakeProvider },
+): Promise<void> {
+  const sums = ["40 + 2", "70 + 7"].map((expression, place) => {
+    return { id: `call_${place}`, name: "calculator", arguments: JSON.stringify({ expression }) };
+  });
+  provider.next({ toolCalls: sums, usage }, { pieces: ["One of two."], usage });
+  const tools = [{ type: "calculator", approval: { assigneeRole: "owner", message: "Add it up?" } }];
+  const about = { name: "Adder", model: MODEL, systemPrompt: "You add.", allowSelfApproval: true, tools };
+  const { agentId } = await call("POST", "/agents", { body: about });
+  await page.goto("/approvals");
+  await page.getByRole("heading", { name: "Approvals" }).waitFor();
+  const headers = { prefer: "respond-async" };
+  await call("POST", `/agents/${agentId}/run`, { body: { input: "Add." }, headers });
+  const links = page.getByRole("link", { name: "Adder: calculator" });
+  await links.nth(1).waitFor(); // live: nobody has loaded the page again
+  await decideCall(page, "40 + 2", "Approve");
+  await decideCall(page, "70 + 7", "Reject");
+  await page.getByText("One of two.").waitFor();
+}
+
+/** Opens the approval of the call with these arguments, and decides on it. */
+async function decideCall(page: Window["page"], shown: string, button: "Approve" | "Reject"): Promise<void> {
+  await page.goto("/approvals");
+  const links = page.getByRole("link", { name: "Adder: calculator" });
+  await links.first().waitFor();
+  await links.first().click();
+  await page.locator(".facts dt", { hasText: "Cost so far" }).waitFor();
+  if ((await page.locator("pre", { hasText: `"expression": "${shown}"` }).count()) === 0) {
+    await page.goto("/approvals");
+    await links.nth(1).click();
+  }
+  await page
+    .locator("pre", { hasText: `"expression": "${shown}"` })
+    .first()
+    .waitFor();
+  await page.getByRole("button", { name: button }).click();
+  await page.locator("h1 .badge", { hasText: button === "Approve" ? "approved" : "rejected" }).waitFor();
 }
 
 async function startComplaint({ page }: Window): Promise<void> {

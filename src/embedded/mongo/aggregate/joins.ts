@@ -1,5 +1,5 @@
-import { decodeFields, withArray, withDocument } from "../bson/bson-reader.ts";
 import { type Document, isDocument } from "../bson/bson-types.ts";
+import { decodeFields, withArray, withDocument } from "../bson/stored-fields.ts";
 import { failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { readFields } from "../fields.ts";
 import { limit, type NamedStage, readStage } from "./pipeline.ts";

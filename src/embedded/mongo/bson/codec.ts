@@ -5,6 +5,7 @@ import { bsonTag, type Document, isStoredClass, setField } from "./bson-types.ts
 /** The largest document MongoDB stores, in bytes. */
 export const maxDocumentBytes = 16 * 1024 * 1024;
 
+const storedOptions = { validation: { utf8: false } } as const;
 const receivedOptions = { bsonRegExp: true, validation: { utf8: true } } as const;
 
 /**
@@ -21,6 +22,13 @@ export function decodeReceived(bytes: Uint8Array, rawFields?: Record<string, boo
     if (BSONError.isBSONError(error) || error instanceof RangeError) throw commandError("InvalidBSON", error.message);
     throw error;
   }
+}
+
+/** Decodes a stored document, every number as a plain one: whatever is stored was checked when it arrived. */
+export function decodeDocument(stored: Uint8Array): Document {
+  const document = deserialize(stored, storedOptions);
+  checkValues(document); // for what the library takes for references
+  return document;
 }
 
 /** BSON without the fields that are undefined. @throws CommandError 10334 when it is far too large to be written. */

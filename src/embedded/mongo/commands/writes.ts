@@ -1,7 +1,6 @@
 import { ObjectId } from "bson";
-import { decodeDocument } from "../bson/bson-reader.ts";
 import { type Document, isDocument } from "../bson/bson-types.ts";
-import { decodeReceived, encodeDocument } from "../bson/codec.ts";
+import { decodeDocument, decodeReceived, encodeDocument } from "../bson/codec.ts";
 import { CommandError, commandError, failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
 import { compileProjection } from "../query/projection.ts";

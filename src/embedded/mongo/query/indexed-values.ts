@@ -1,6 +1,6 @@
-import { decodeFields } from "../bson/bson-reader.ts";
 import { type Document, getField } from "../bson/bson-types.ts";
 import { encodeKey, encodeValue, keyOf } from "../bson/index-keys.ts";
+import { decodeFields } from "../bson/stored-fields.ts";
 import { type Collection, checkThere, type Index } from "../storage/collection.ts";
 import { planQuery, successor } from "./planner.ts";
 import { isBriefFor, type KeyRow } from "./query.ts";

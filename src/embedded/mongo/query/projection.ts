@@ -1,5 +1,5 @@
-import { pickFields } from "../bson/bson-reader.ts";
 import { type Document, isDocument, setField } from "../bson/bson-types.ts";
+import { pickFields } from "../bson/stored-fields.ts";
 import { located, notOffered } from "../command-error.ts";
 
 export type Projection = {

@@ -30,11 +30,23 @@ export function findRows(collection: Collection | undefined, query: Query): Iter
   const id = soleId(query.filter);
   if (id !== undefined) return findByKey(collection, encodeValue(id), query.fields).values();
   const plan = planQuery(collection, query);
-  const { filter, limit, fields } = query;
-  const shown = plan.isExact && plan.isSorted ? { ...plan, fields } : plan;
-  const rows = runPlan(collection, shown, filter, plan.isSorted ? limit : undefined);
+  const { filter, limit } = query;
+  const rows = runPlan(
+    collection,
+    { ...plan, fields: fieldsOf(query, plan) },
+    filter,
+    plan.isSorted ? limit : undefined,
+  );
   const sorted = plan.isSorted ? rows : sortRows(rows, query.sort ?? {}, limit);
   return limit ? sorted.take(limit) : sorted;
+}
+
+/** The fields that are read of a document, what is tested and sorted by among them; undefined: all. */
+function fieldsOf({ filter, sort, fields }: Query, { isExact, isSorted }: Plan): ReadonlySet<string> | undefined {
+  if (fields === undefined) return undefined;
+  const paths = [...(isExact ? [] : Object.keys(filter)), ...(isSorted ? [] : Object.keys(sort ?? {}))];
+  if (paths.some((path) => path.startsWith("$"))) return undefined; // what stands below an operator is not looked for
+  return new Set([...fields, ...paths.map((path) => path.split(".", 1)[0] ?? path)]);
 }
 
 /** How many documents a query asks for. Where the index keys answer it, no document is read. */

@@ -1,7 +1,6 @@
 import type { SQLInputValue } from "node:sqlite";
-import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
-import { encodeDocument } from "../bson/codec.ts";
+import { decodeDocument, encodeDocument } from "../bson/codec.ts";
 import { commandError } from "../command-error.ts";
 import {
   asBytes,

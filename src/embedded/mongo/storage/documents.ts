@@ -1,9 +1,9 @@
 import type { StatementSync } from "node:sqlite";
-import { withoutLarge } from "../bson/bson-reader.ts";
 import { type Document, getField } from "../bson/bson-types.ts";
 import { encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
 import { encodeKey, encodeValue } from "../bson/index-keys.ts";
 import { rootOf, valuesAt } from "../bson/path-values.ts";
+import { withoutLarge } from "../bson/stored-fields.ts";
 import { type CommandError, commandError, showValue } from "../command-error.ts";
 import type { Collection, Index, KeyIndex } from "./collection.ts";
 import type { Row, Storage } from "./storage.ts";

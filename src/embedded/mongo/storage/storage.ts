@@ -1,8 +1,9 @@
 import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { lockFile } from "../../../lib/lock-file.ts";
-import { decodeDocument, decodeFields } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
+import { decodeDocument } from "../bson/codec.ts";
+import { decodeFields } from "../bson/stored-fields.ts";
 import { watchDisk } from "./disk-space.ts";
 
 /** The open SQLite file, and the transaction that the commands of one turn of the event loop share. */
@@ -28,16 +29,16 @@ const schema = `
 
 /**
  * Opens the data file with a write-ahead log. `synchronous = NORMAL`: a commit survives the death of the process at any
- * moment. A loss of power may take the last commits with it, but never the file's consistency; `openLogSync` waits for the
- * disk. A lock beside the file is held until it is closed: a second store that opens it fails at once.
+ * moment. A loss of power may take the last commits with it, but never the file's consistency. With `syncWrites` it is `FULL`:
+ * a commit ends once it is on the disk. A lock beside the file is held until it is closed: a second store that opens it fails at once.
  * https://www.sqlite.org/wal.html
  */
-export function openStorage(dataFile: string) {
+export function openStorage(dataFile: string, { syncWrites = false } = {}) {
   makePrivate(dataFile);
   const unlock = lockFile(`${dataFile}.lock`);
   const sqlite = new DatabaseSync(dataFile);
-  sqlite.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
-    PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;`);
+  sqlite.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${syncWrites ? "FULL" : "NORMAL"};
+    PRAGMA cache_size = -${pageCacheKiB}; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;`);
   sqlite.exec(schema);
   const begin = sqlite.prepare("BEGIN IMMEDIATE");
   const beginRead = sqlite.prepare("BEGIN");
@@ -67,7 +68,7 @@ export function openStorage(dataFile: string) {
     isWriting: () => isOpen,
     /** How often `beginWrite` was called: whether a piece of work has written anything. */
     writeCount: () => writeCount,
-    /** Makes what was written durable against the death of the process, not yet against a loss of power. */
+    /** Makes what was written durable: see above against what. */
     commit: () => {
       if (!isOpen) return;
       commit.run();

@@ -6,7 +6,6 @@ import { indexCommands } from "../commands/indexes.ts";
 import { readCommands } from "../commands/reads.ts";
 import { maxWriteBatch, writeCommands } from "../commands/writes.ts";
 import type { Engine } from "../engine.ts";
-import type { LogSync } from "../storage/log-sync.ts";
 import { encodeReply } from "./reply.ts";
 import { maxMessageBytes, type Request } from "./wire.ts";
 
@@ -46,18 +45,17 @@ export const commands: ReadonlyMap<string, Command> = new Map(Object.entries(fam
 export type Dispatcher = ReturnType<typeof makeDispatcher>;
 /** Where a request comes from, and where its answer goes. */
 type Origin = { connectionId: number; isFlushed?: boolean; send: Held["send"] };
-type Held = { reply: Buffer; send: (body: Buffer) => void; hasWritten: boolean; again: (() => void) | undefined };
+type Held = { reply: Buffer; send: (body: Buffer) => void; again: (() => void) | undefined };
 
 /**
  * Runs commands one after the other. The writes of all commands that arrive in one turn of the event loop share one
  * transaction. Their responses, and those of reads that saw them, leave only after its commit. When the commit fails, none
  * of their writes remains, and each of them runs once more, alone: one that fails takes no other with it, and on a full
- * disk a deletion finds the reserve free. With a `logSync` the responses of writes leave once the commit is on the disk. A
- * read that sees them does not wait for that.
+ * disk a deletion finds the reserve free.
  */
-export function makeDispatcher(engine: Engine, logSync?: LogSync) {
+export function makeDispatcher(engine: Engine) {
   const { storage } = engine;
-  let held: Held[] = [];
+  const held: Held[] = [];
   let flushTimer: NodeJS.Immediate | undefined;
 
   const takeHeld = () => held.splice(0);
@@ -82,21 +80,15 @@ export function makeDispatcher(engine: Engine, logSync?: LogSync) {
     } catch (error) {
       abandon(error);
     }
-    const written = logSync === undefined ? [] : held.filter(({ hasWritten }) => hasWritten);
-    if (written.length > 0) {
-      held = held.filter(({ hasWritten }) => !hasWritten);
-      logSync?.after(() => sendAll(written));
-    }
-    sendAll(takeHeld());
+    for (const { reply, send } of takeHeld()) send(reply);
   };
   const run = (request: Request, { connectionId, isFlushed = false, send }: Origin, again?: () => void) => {
-    const writesBefore = storage.writeCount();
     const reply = response(engine, request, connectionId, { abandon, isLast: again === undefined });
     if (!storage.isWriting()) {
       send(reply);
       return;
     }
-    held.push({ reply, send, hasWritten: storage.writeCount() > writesBefore, again });
+    held.push({ reply, send, again });
     if (!isFlushed) flushTimer ??= setImmediate(flush);
   };
   return {
@@ -119,16 +111,7 @@ export function makeDispatcher(engine: Engine, logSync?: LogSync) {
       flush();
     },
     flush,
-    /** The same, and waits for the disk meanwhile: for the end. */
-    drain: () => {
-      flush();
-      logSync?.drain();
-    },
   };
-}
-
-function sendAll(replies: readonly Held[]): void {
-  for (const { reply, send } of replies) send(reply);
 }
 
 /**

@@ -1,6 +1,6 @@
-import { elementHead, joinArray } from "../bson/bson-reader.ts";
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
+import { elementHead, joinArray } from "../bson/stored-fields.ts";
 
 const typeDocument = 0x03;
 const typeArray = 0x04;

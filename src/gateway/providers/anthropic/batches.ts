@@ -7,7 +7,7 @@ import { fromMessage } from "./chat.ts";
 import { toMessagesParams } from "./request.ts";
 
 const BATCHES = "/v1/messages/batches";
-/** How many of the newest batches are looked through for one of ours. */
+/** How many of the newest batches are searched for one of ours. */
 const LOOK_BACK = 100;
 /** How far the provider's clock may be behind ours, in ms. */
 const CLOCK_SKEW_MS = 60_000;

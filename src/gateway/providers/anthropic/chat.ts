@@ -13,7 +13,7 @@ export function fromMessage(body: string, requestedModel: string, tools?: readon
   return result;
 }
 
-/** What a message that broke off or does not fit reports and says; undefined when it is none at all. */
+/** Usage and text of a message that broke off or is malformed; undefined if it is no message at all. */
 export function measureMessage(begun: unknown): Served | undefined {
   const result = readMessage(begun);
   return result && toServed(result);
@@ -58,7 +58,7 @@ function toResult(
     model: model ?? requestedModel,
     ...(id ? { responseId: id } : {}),
     ...(parts.some(({ type }) => type === "reasoning") ? { parts } : {}),
-    ...(reasoning === "" ? {} : { reasoning }), // empty where the text is withheld
+    ...(reasoning === "" ? {} : { reasoning }), // empty if the provider withholds the text
     ...(usage ? { usage: toUsage(usage) } : {}),
   };
 }

@@ -1,6 +1,5 @@
 import { defined } from "../../../lib/defined.ts";
 import { tryParseJson } from "../../../lib/try-parse-json.ts";
-import { streamCut } from "../../resilience/transport-errors.ts";
 import { makeEvents, makeWholeBody } from "../event-stream.ts";
 import type { CallContext, Forwarding, RawAnswer, RawEvents, RawRequest } from "../provider.ts";
 import { readReported } from "../reported-errors.ts";
@@ -11,7 +10,7 @@ import { makeMessageReader } from "./stream.ts";
 
 type Client = Pick<ReturnType<typeof makeWireClient>, "sendRaw" | "openRaw">;
 
-/** Forwards requests of the Messages API. Only what their cost depends on is read of the answers. */
+/** Forwards requests of the Messages API. Only the parts of the answers that determine the cost are read. */
 export function makeForwarding(client: Client): Forwarding {
   return {
     async send(request, context) {
@@ -30,7 +29,7 @@ function toAbout(body: string): Omit<RawAnswer, "body"> {
   return { text, ...defined({ finishReason, usage, responseId, model }) };
 }
 
-/** Gives on whole events alone, so that a stream that breaks off can still end with an event. */
+/** Yields only whole events, so that a stream that breaks off can still end with an event. */
 async function* streamRaw(client: Client, request: RawRequest, context: CallContext): AsyncGenerator<RawEvents> {
   const reader = makeMessageReader();
   const events = makeEvents(reader);
@@ -71,11 +70,11 @@ async function* streamRaw(client: Client, request: RawRequest, context: CallCont
     yield { bytes, parts: events.feed(bytes) };
     return;
   }
-  if (!reader.isWhole()) throw streamCut();
+  if (!reader.isWhole()) throw events.endedEarly();
   if (rest.length > 0) yield { bytes: rest, parts: [] };
 }
 
-/** The message of a body. @throws AppError what it reports in the place of one, or `provider_failed`. */
+/** The message of a body. @throws AppError the error that the body reports instead, or `provider_failed`. */
 function requireMessage(body: string): Record<string, unknown> {
   const parsed = tryParseJson(body);
   if (readMessage(parsed) !== undefined) return Object(parsed);
@@ -96,7 +95,7 @@ type Block = Record<string, unknown>;
 
 const toEvent = (type: string, fields: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 
-/** A whole message as the events that a stream would have had, for a reader that has asked for a stream. */
+/** A whole message as stream events, for a reader that asked for a stream. */
 function toMessageStream(message: Record<string, unknown>): string {
   const { content, stop_reason, stop_sequence = null, usage } = message;
   const blocks: Block[] = Array.isArray(content) ? content : [];
@@ -113,7 +112,7 @@ function toMessageStream(message: Record<string, unknown>): string {
   ].join("");
 }
 
-/** A block as it begins. Those of kinds that are not streamed in parts are whole at once. */
+/** The start of a block. Kinds that are not streamed in parts are complete at once. */
 function emptied(block: Block): Block {
   if (block.type === "text") return { ...block, text: "" };
   if (block.type === "thinking") return { ...block, thinking: "", signature: "" };

@@ -9,7 +9,7 @@ import type { TransportTimeouts } from "../../resilience/transport.ts";
 import type { Provider } from "../provider.ts";
 import { type WireName, wires } from "../wires.ts";
 
-/** Custom providers that have connections, those used last. */
+/** Maximum custom providers with open connections; the least recently used are closed. */
 const MAX_OPENED = 500;
 /** A longer response fails, in bytes: its server is a tenant's, and one may come for each of the tenant's calls at once. */
 const MAX_RESPONSE_BYTES = 16 << 20;
@@ -21,14 +21,14 @@ export type ConnectionsDeps = { timeouts: TransportTimeouts; logger: Logger } & 
   "allowOrigins" | "lookup"
 >;
 
-/** A provider that is open for as long as its settings are these. */
+/** An open provider, valid as long as its settings stay the same. */
 type Opened = Pick<CustomProviderRecord, "baseUrl" | "wire"> & { provider: Provider; pool: Pool };
 
 /** The connections to custom providers, opened when they are first called, under the guard of `openGuardedPool`. */
 export function makeConnections({ allowOrigins, lookup, timeouts, logger }: ConnectionsDeps) {
   const opened = new LRUCache<string, Opened>({
     max: MAX_OPENED,
-    // Calls under way come to their end first.
+    // Calls under way finish first.
     dispose: ({ pool }) =>
       void pool.close().catch((error: unknown) => logger.warn({ err: error }, "a pool stays open")),
   });

@@ -21,9 +21,9 @@ import { type WireName, wires } from "../wires.ts";
 import { type ConnectionsDeps, makeConnections } from "./connections.ts";
 import { type CustomProviderBody, isCustomName } from "./schemas.ts";
 
-/** Tenants whose models are in memory, those used last. */
+/** Maximum tenants whose models are in memory; the least recently used are dropped. */
 const MAX_TENANTS = 1_000;
-/** What is read of a tenant, whatever its quota. */
+/** Maximum providers that are read for a tenant, regardless of its quota. */
 const MAX_PROVIDERS = 200;
 /** Shortest key of which a preview shows something. */
 const MIN_SHOWN = 20;
@@ -42,7 +42,7 @@ export function makeCustomProviders(deps: CustomProvidersDeps) {
   const connections = makeConnections(deps);
   const read = async (tenantId: string): Promise<ReadonlyMap<string, CataloguedModel>> => {
     const records = await store.list(tenantId, MAX_PROVIDERS);
-    // A provider that the platform has had since then has the name.
+    // The platform may have got a provider of this name since then.
     const usable = records.filter(({ name }) => isCustom(name));
     const dataKey = usable.length === 0 ? null : await dataKeys.find(tenantId);
     const models = usable.flatMap((record) => {
@@ -75,9 +75,9 @@ export function makeCustomProviders(deps: CustomProvidersDeps) {
       return toProviderView(record);
     },
     /**
-     * Sets a custom provider and its key, in the place of the one of this name.
-     * @throws AppError `invalid_request`, `source_refused` for its settings; `quota_exceeded`; `unavailable` where no master
-     * key is set.
+     * Sets a custom provider and its key. It replaces the provider of this name.
+     * @throws AppError `invalid_request`, `source_refused` for its settings; `quota_exceeded`; `unavailable` if no master key
+     * is set.
      */
     async put(tenantId: string, name: string, { key, ...settings }: CustomProviderBody) {
       if (!isCustomName(name)) {
@@ -111,7 +111,7 @@ export function makeCustomProviders(deps: CustomProvidersDeps) {
   };
 }
 
-/** What a sealed key is bound to, as its additional data: it opens in no other place. */
+/** The additional data to which a sealed key is bound, so that it opens nowhere else. */
 const contextOf = (tenantId: string, name: string) => `custom-provider-key:${tenantId}:${name}`;
 
 function decrypt(dataKey: Buffer, { _id, tenantId, name, sealed, updatedAt }: CustomProviderRecord) {

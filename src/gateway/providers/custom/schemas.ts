@@ -42,7 +42,7 @@ const customModelSchema = z.strictObject({
     .describe("None for a model that does not reason"),
 });
 
-/** Whether a custom provider may have a name, which no provider of the platform has. */
+/** Whether a custom provider may have this name. A name of a provider of the platform is not allowed. */
 export const isCustomName = (name: string) => /^[a-z0-9-]{1,40}$/.test(name) && isCustom(name);
 
 const settingsSchema = z.strictObject({

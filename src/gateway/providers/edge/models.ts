@@ -34,8 +34,8 @@ export type EdgeSettings = {
 };
 
 /**
- * What the edge provider serves by its settings, and of what its server lists where those name no model: the first model that
- * chats is the default.
+ * The models that the edge provider serves: those of its settings, else those that its server lists. The first chat model is
+ * the default.
  */
 export function edgeModels({ baseUrl, model, embeddingModel }: EdgeSettings, listed: readonly ServedModel[] = []) {
   if (baseUrl === undefined) return { chat: offlineChat, embedding: offlineEmbedding, others: [] };
@@ -52,7 +52,7 @@ export function edgeModels({ baseUrl, model, embeddingModel }: EdgeSettings, lis
     others: [
       ...chats.map(toServedChat),
       ...embeddings.map(toServedEmbedding),
-      // Documents of the time before the server was there are still asked by it.
+      // Needed for queries on documents that were embedded before the server was set up.
       ...(embeddingModel === undefined ? [] : [offlineEmbedding]),
     ],
   };

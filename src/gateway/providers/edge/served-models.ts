@@ -14,7 +14,7 @@ const AT_MOST_MS = 600_000;
 /** Longest wait for an answer, in ms, and of a start for the first one. */
 const TIMEOUT_MS = 10_000;
 const START_MS = 2_000;
-/** What is read of an answer, in bytes, and taken of it. */
+/** Maximum bytes of an answer that are read, and models that are taken from it. */
 const MAX_BYTES = 1 << 20;
 const MAX_MODELS = 200;
 
@@ -65,6 +65,6 @@ async function listServed(
   const { text } = await readPrefix(response, MAX_BYTES);
   if (!response.ok) throw new Error(`GET /models answered with status ${response.status}`);
   const { data } = listed.parse(tryParseJson(text));
-  const models = data.filter(({ id }) => !isRunModel(id)); // another Switchyard's; here the names mean runs of our own
+  const models = data.filter(({ id }) => !isRunModel(id)); // models of another Switchyard; here such names mean our own runs
   return [...new Map(models.map((model) => [model.id, model])).values()].slice(0, MAX_MODELS);
 }

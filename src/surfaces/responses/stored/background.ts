@@ -4,7 +4,7 @@ import { chatOptionsSchema } from "../../../gateway/chat/request.ts";
 import { responsesQueue } from "../../../jobs/queues.ts";
 import { defineWork, recordsOf, type Work, type WorkContext } from "../../../jobs/work.ts";
 import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../../../lib/errors.ts";
-import { derivedId } from "../../../lib/ids.ts";
+import { derivedId, idSchema } from "../../../lib/ids.ts";
 import type { ChatCaller } from "../../../run-models/deps.ts";
 import { type BackgroundResponse, isBackground, type OpenResponse } from "../../../store/response-store.ts";
 import { isStoreFailure } from "../../../store/store-errors.ts";
@@ -32,6 +32,7 @@ export type BackgroundDeps = Omit<CloseDeps, "store"> & {
 const requestRecord = z.object({
   body: responsesBodySchema.extend({ input: z.array(inputItemSchema) }),
   options: chatOptionsSchema,
+  resumes: z.object({ jobId: idSchema("job"), seen: z.number() }).optional(),
 });
 export type BackgroundRequest = z.output<typeof requestRecord>;
 
@@ -123,7 +124,7 @@ function keepRounds({ responses }: BackgroundDeps["store"], { tenantId, _id }: B
 }
 
 async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse, { jobId, signal }: WorkContext) {
-  const { body: kept, options } = requestRecord.parse(JSON.parse(record.request ?? "{}"));
+  const { body: kept, options, resumes } = requestRecord.parse(JSON.parse(record.request ?? "{}"));
   const own = readItems(record.input).map(toInputItem);
   const body: ResponsesBody = { ...kept, input: [...kept.input, ...own] };
   const { chain, conversationId } = record;
@@ -132,7 +133,8 @@ async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse
   const { _id: from, tenantId, createdAt: at } = record;
   // The run of an agent or a pattern is found again by the next attempt.
   const { surface, ...stored } = record.caller;
-  const about = { surface, signal, origin: { jobId }, runJobId: derivedId("job", { at, from }) };
+  const runJobId = derivedId("job", { at, from });
+  const about = { surface, signal, origin: { jobId }, runJobId, resumes, endsAtApproval: true as const };
   const caller: ChatCaller = { ...fromStoredCaller(tenantId, stored), ...about };
   const begun: ResponseObject = { ...readResponse(record), status: "in_progress" };
   const rounds = { past: readRounds(record.rounds), keep: keepRounds(store, record) };

@@ -10,6 +10,8 @@ const kinds = {
   file_search_call: "fs",
   reasoning: "rs",
   mcp_call: "mcp",
+  mcp_approval_request: "mcpr",
+  mcp_approval_response: "mcpa",
   compaction: "cmp",
 } as const;
 

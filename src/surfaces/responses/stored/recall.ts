@@ -184,7 +184,7 @@ function missing(id: string): AppError {
 
 /** An item as a model is given it: what an agent did by itself is no part of a conversation. */
 export const toInputItem = (item: KeptItem | OutputItem): InputItem =>
-  item.type === "mcp_call" ? { type: "other" } : item;
+  item.type === "mcp_call" || item.type === "mcp_approval_request" ? { type: "other" } : item;
 
 /** The responses and conversations that a request refers to. */
 export function referredBy({ input, previous_response_id: previous, conversation }: Asked): Referred {

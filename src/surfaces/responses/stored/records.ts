@@ -44,6 +44,6 @@ export const readItem = (text: string): KeptItem | OutputItem => toKept(itemReco
 export const readItems = (text: string): (KeptItem | OutputItem)[] => itemsRecord.parse(JSON.parse(text)).map(toKept);
 
 function toKept(item: z.output<typeof itemRecord>): KeptItem | OutputItem {
-  if (item.type === "mcp_call" || isKept(item)) return item;
+  if (item.type === "mcp_call" || item.type === "mcp_approval_request" || isKept(item)) return item;
   throw new TypeError(`no record has an item of the type ${item.type}`);
 }

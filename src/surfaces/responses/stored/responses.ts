@@ -2,6 +2,7 @@ import type { ChatOptions } from "../../../gateway/chat/request.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { cancelWork, submitWork, unlessOver } from "../../../jobs/work.ts";
 import { invalidRequest, notFound } from "../../../lib/errors.ts";
+import type { Resumed } from "../../../run-models/deps.ts";
 import { type BackgroundResponse, isBackground, type StoredResponse } from "../../../store/response-store.ts";
 import { starterOf, type Viewer } from "../../../tenancy/roles.ts";
 import type { ResponsesBody } from "../request-schemas.ts";
@@ -28,6 +29,8 @@ type BackgroundCall = {
   options: ChatOptions;
   conversation: Conversation;
   jobId: string;
+  /** The run that goes on in it. */
+  resumes?: Resumed | undefined;
 };
 
 /** Responses of the Responses API that can be read again, continued, and made in the background. */
@@ -71,10 +74,10 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
      * Records a response that is to be made in the background, and submits its job.
      * @throws AppError `request_too_large`, `quota_exceeded`, `unavailable`.
      */
-    async accept({ caller: { tenantId, ...caller }, body, options, conversation, jobId }: BackgroundCall) {
+    async accept({ caller: { tenantId, ...caller }, body, options, conversation, jobId, resumes }: BackgroundCall) {
       const draft = await drafts.begin({ tenantId, keyId: caller.keyId }, conversation);
       const response: ResponseObject = { ...beginResponse(body), status: "queued" };
-      const asked: BackgroundRequest = { body: { ...body, input: toolItems(conversation.input) }, options };
+      const asked: BackgroundRequest = { body: { ...body, input: toolItems(conversation.input) }, options, resumes };
       const request = JSON.stringify(asked);
       const stored = drafts.toRecord(draft, { response, kept: [] }, Buffer.byteLength(request));
       const isStreamed = body.stream === true;
@@ -101,7 +104,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
         );
       const { response, output } = record.bytes;
       const lastBytes = response + 2 * output; // its last event has all of it, and stands beside what is kept
-      if (lastBytes > LARGE_BYTES) reserve?.(2 * lastBytes); // as it is stored, and as it is sent
+      if (lastBytes > LARGE_BYTES) reserve?.(4 * lastBytes); // as it is stored, parsed, formatted and sent
       return followEvents({ store: deps.store, watch: jobs.watch }, { ...record, jobId }, options);
     },
     /** Cancels a response in the background; one that has ended stays as it is. @throws AppError `not_found`, `invalid_request`. */

@@ -23,7 +23,7 @@ export function closeUnfinished(events: readonly ResponseEvent[]): { events: Res
 }
 
 function toIncomplete(item: OutputItem): OutputItem {
-  if (item.type === "reasoning") return item;
+  if (item.type === "reasoning" || item.type === "mcp_approval_request") return item;
   if (item.type === "mcp_call") return { ...item, status: "failed", error: "The attempt was cut." };
   return { ...item, status: "incomplete" };
 }

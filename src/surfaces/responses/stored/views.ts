@@ -46,7 +46,10 @@ export function toShownItem({ id, item, isSealedShown }: Given): ShownItem {
     case "file_search_call":
       return { status, ...item, id };
     case "compaction":
+    case "mcp_approval_response":
       return { ...item, id };
+    case "mcp_approval_request":
+      return item;
     case "reasoning":
       return {
         id,

@@ -1,0 +1,162 @@
+import { useState } from "preact/hooks";
+import { post, put, remove } from "./api.js";
+import { html } from "./html.js";
+import { useAction, useList, useLoad } from "./load.js";
+import { navigate } from "./router.js";
+import { Badge, Facts, Field, IdLink, Problem, Table, Text, Time } from "./ui.js";
+
+/** What starts without a request, and what is told to servers elsewhere. */
+
+/** What a target is, in a few words. @param {any} target */
+const targetText = ({ agentId, workflowId, composite, ingest, refresh }) => {
+  const id = agentId ?? workflowId;
+  if (id) return html`<${IdLink} id=${id} />`;
+  if (composite) return `${composite.pattern} (${composite.profile})`;
+  return ingest ? `read ${ingest.url}` : `read ${refresh.collection} again`;
+};
+
+/** When a schedule fires, in words. @param {any} one */
+const timesText = ({ cron, every, at, timezone }) => `${cron ?? (every ? `every ${every / 1000} s` : at)}, ${timezone}`;
+
+/** A time as clocks of a zone show it. @param {string} at @param {string} timeZone */
+const inZone = (at, timeZone) =>
+  new Date(at).toLocaleString(undefined, { timeZone, dateStyle: "medium", timeStyle: "long" });
+
+/** Whether it may fire, and why not. @param {any} one */
+const stateOf = ({ enabled, disabledBecause }) =>
+  html`<${Badge} text=${enabled ? "ready" : "disabled"} /> ${disabledBecause ?? ""}`;
+
+/** A form that makes something of JSON. @param {{ label: string, path: string, example: object, onMade: () => void }} props */
+function NewByJson({ label, path, example, onMade }) {
+  const [text, setText] = useState(JSON.stringify(example, null, 2));
+  const { run, error, isBusy } = useAction();
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    run(() => post(path, JSON.parse(text)), onMade);
+  };
+  return html`<details><summary>${label}</summary><form onSubmit=${submit}><${Field} label="As JSON" rows="9" value=${text} onInput=${setText} spellcheck="false" />
+    <button type="submit" disabled=${isBusy}>Make it</button></form><${Problem} error=${error} /></details>`;
+}
+
+/** @param {any} one */
+const firingRow = (one) => html`<tr><td><${Time} at=${one.slotAt} /></td><td><${Badge} text=${one.status} /></td>
+  <td>${one.job ? html`<${IdLink} id=${one.job.jobId} text=${one.job.status} />` : one.documents === undefined ? "" : `${one.documents} documents`}</td>
+  <td>${one.manual ? "by hand" : ""} ${one.missed ? `${one.missed} more were missed` : ""} ${one.error?.message ?? one.reason ?? ""}</td></tr>`;
+const firingColumns = ["For", "Status", "Job", "About"];
+
+/** Leaves a page for the list when what it shows is deleted. @param {string} path @param {string} what */
+const removal = (path, what) => async () => {
+  if (!confirm(`Delete this ${what}?`)) return;
+  await remove(path);
+  navigate("/console/schedules");
+};
+
+/** A body of a replacement: what of a view can be written. @param {any} view @param {readonly string[]} fields */
+const bodyOf = (view, fields) =>
+  Object.fromEntries(fields.flatMap((name) => (view[name] === undefined ? [] : [[name, view[name]]])));
+const scheduleFields = [
+  "name",
+  "cron",
+  "every",
+  "at",
+  "timezone",
+  "target",
+  "input",
+  "overlap",
+  "catchUp",
+  "jitterMs",
+  "version",
+];
+const triggerFields = ["event", "when", "target", "inputFrom", "version"];
+
+/** @param {{ id: string }} props */
+function Schedule({ id }) {
+  const { value, error, reload } = useLoad(`/schedules/${id}`);
+  const firings = useList(`/schedules/${id}/firings?limit=50`);
+  const { run, error: failure, isBusy } = useAction();
+  if (!value) return html`<h1>Schedule</h1><${Problem} error=${error} />`;
+  const again = () => {
+    reload();
+    firings.reload();
+  };
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const toggle = () =>
+    run(() => put(`/schedules/${id}`, { ...bodyOf(value, scheduleFields), enabled: !value.enabled }), again);
+  return html`<h1>${value.name} ${stateOf(value)}</h1>
+    <${Facts} facts=${[["Times", timesText(value)], ["Starts", targetText(value.target)], ["When the job before has not ended", value.overlap], ["Firings that were missed", value.catchUp], ["Jitter", value.jitterMs ? `${value.jitterMs} ms` : ""], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
+    <${Text} value=${value.input} label="The input" />
+    <p class="actions"><button type="button" disabled=${isBusy} onClick=${() => run(() => post(`/schedules/${id}/run`, undefined), again)}>Start it now</button>
+      <button type="button" disabled=${isBusy} onClick=${toggle}>${value.enabled ? "Disable" : "Enable"}</button>
+      <button type="button" disabled=${isBusy} onClick=${() => run(removal(`/schedules/${id}`, "schedule"))}>Delete</button></p><${Problem} error=${failure} />
+    <h2>Next times</h2>${
+      value.nextTimes.length === 0
+        ? html`<p class="hint">There are none.</p>`
+        : html`<div class="scroll" tabindex="0" role="region" aria-label="Next times"><table><thead><tr><th scope="col">Your time, ${own}</th><th scope="col">${value.timezone}</th></tr></thead>
+      <tbody>${value.nextTimes.map((/** @type {string} */ at) => html`<tr><td><time dateTime=${at}>${inZone(at, own)}</time></td><td>${inZone(at, value.timezone)}</td></tr>`)}</tbody></table></div>`
+    }
+    <h2>Firings</h2><${Table} list=${firings} columns=${firingColumns} row=${firingRow} empty="It has not fired yet." />`;
+}
+
+/** @param {{ id: string }} props */
+export function Trigger({ id }) {
+  const { value, error, reload } = useLoad(`/triggers/${id}`);
+  const firings = useList(`/triggers/${id}/firings?limit=50`);
+  const { run, error: failure, isBusy } = useAction();
+  if (!value) return html`<h1>Trigger</h1><${Problem} error=${error} />`;
+  const toggle = () =>
+    run(() => put(`/triggers/${id}`, { ...bodyOf(value, triggerFields), enabled: !value.enabled }), reload);
+  return html`<h1>On ${value.event} ${stateOf(value)}</h1>
+    <${Facts} facts=${[["If", value.when && html`<code>${value.when}</code>`], ["Starts", targetText(value.target)], ["With", value.inputFrom && html`<code>${value.inputFrom}</code>`], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
+    <p class="actions"><button type="button" disabled=${isBusy} onClick=${toggle}>${value.enabled ? "Disable" : "Enable"}</button>
+      <button type="button" disabled=${isBusy} onClick=${() => run(removal(`/triggers/${id}`, "trigger"))}>Delete</button></p><${Problem} error=${failure} />
+    <h2>Firings</h2><${Table} list=${firings} columns=${firingColumns} row=${firingRow} empty="It has not started anything yet." />`;
+}
+
+/** @param {{ id: string }} props */
+export function Webhook({ id }) {
+  const { value, error } = useLoad(`/webhooks/${id}`);
+  const deliveries = useList(`/webhooks/${id}/deliveries?limit=50`);
+  const { run, error: failure, isBusy } = useAction();
+  if (!value) return html`<h1>Webhook</h1><${Problem} error=${error} />`;
+  /** @param {any} one */
+  const row = (one) => {
+    const last = one.log.at(-1);
+    const replay = () =>
+      run(() => post(`/webhooks/${id}/deliveries/${one.deliveryId}/replay`, undefined), deliveries.reload);
+    return html`<tr><td><${Time} at=${one.createdAt} /></td><td>${one.type}</td><td><${Badge} text=${one.status === "delivered" ? "completed" : one.status} /></td>
+      <td>${one.attempts}</td><td>${last?.error?.message ?? last?.status ?? ""}</td><td><${Text} value=${one.message} label="The message" /></td>
+      <td>${one.status === "pending" ? html`next <${Time} at=${one.nextAt} />` : html`<button type="button" disabled=${isBusy} onClick=${replay}>Send again</button>`}</td></tr>`;
+  };
+  return html`<h1>Webhook <${Badge} text=${value.enabled ? "ready" : "disabled"} /></h1>
+    <${Facts} facts=${[["To", html`<code>${value.url}</code>`], ["Of", value.events.join(", ")], ["About", value.description], ["Made by", value.createdBy]]} />
+    <p class="actions"><button type="button" disabled=${isBusy} onClick=${() => run(removal(`/webhooks/${id}`, "webhook"))}>Delete</button></p><${Problem} error=${failure} />
+    <h2>Deliveries</h2><${Table} list=${deliveries} columns=${["Made", "Type", "Status", "Attempts", "Last answer", "Message", ""]} row=${row} empty="Nothing was told yet." />`;
+}
+
+/** Servers that post events, and addresses that are told: for admins. */
+function Servers() {
+  const sources = useList("/event-sources?limit=50");
+  const webhooks = useList("/webhooks?limit=50");
+  return html`<h2>Event sources</h2><${Table} list=${sources} columns=${["Source", "Signs as", "Event", "Posts to"]} row=${(/** @type {any} */ one) => html`<tr><td>${one.name}</td><td>${one.kind}</td><td>${one.event}</td><td><code>${one.path}</code></td></tr>`} />
+    <h2>Webhooks</h2><${Table} list=${webhooks} columns=${["To", "Of", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.webhookId} text=${one.url} /></td><td>${one.events.join(", ")}</td><td>${stateOf(one)}</td></tr>`} />
+    <${NewByJson} label="Make a webhook" path="/webhooks" onMade=${webhooks.reload} example=${{ url: "https://desk.example.com/told", events: ["job.failed", "approval.requested"] }} />`;
+}
+
+/** @param {{ id: string, me: any }} props */
+export function Schedules({ id, me }) {
+  if (id) return html`<${Schedule} id=${id} />`;
+  return html`<${All} me=${me} />`;
+}
+
+/** @param {{ me: any }} props */
+function All({ me }) {
+  const schedules = useList("/schedules?limit=50");
+  const triggers = useList("/triggers?limit=50");
+  return html`<h1>Schedules and events</h1><h2>Schedules</h2>
+    <${Table} list=${schedules} columns=${["Schedule", "Times", "Next", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.scheduleId} text=${one.name} /></td><td>${timesText(one)}</td><td><${Time} at=${one.nextAt} /></td><td>${targetText(one.target)}</td><td>${stateOf(one)}</td></tr>`} />
+    <${NewByJson} label="Make a schedule" path="/schedules" onMade=${schedules.reload} example=${{ name: "Morning report", cron: "0 9 * * 1-5", timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, target: { agentId: "agt_…" }, input: "What came in yesterday?" }} />
+    <h2>Triggers</h2><${Table} list=${triggers} columns=${["Event", "If", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.triggerId} text=${one.event} /></td><td><code>${one.when ?? ""}</code></td><td>${targetText(one.target)}</td><td>${stateOf(one)}</td></tr>`} />
+    <${NewByJson} label="Make a trigger" path="/triggers" onMade=${triggers.reload} example=${{ event: "ticket.opened", when: "event.data.priority == 'high'", target: { workflowId: "wf_…" } }} />
+    ${me.role === "member" ? html`<p class="hint">Admins manage event sources and webhooks.</p>` : html`<${Servers} />`}`;
+}

@@ -1,0 +1,41 @@
+import type { Jobs } from "../jobs/jobs.ts";
+import { toView } from "../lib/defined.ts";
+import type { FiringRecord, FiringStore } from "../store/firing-store.ts";
+import type { JobState } from "../store/job-state.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import type { FiringView } from "./schemas.ts";
+
+/** How long a firing is kept, in ms: as long as a thousand of its schedule's intervals, within these. */
+const KEPT_INTERVALS = 1_000;
+const KEPT_AT_LEAST_MS = 3_600_000;
+const KEPT_AT_MOST_MS = 30 * 86_400_000;
+
+/** When a firing is removed; `intervalMs`: until the next one. */
+export function firingEnd(now: Date, intervalMs: number = KEPT_AT_MOST_MS): Date {
+  const keptMs = Math.min(Math.max(intervalMs * KEPT_INTERVALS, KEPT_AT_LEAST_MS), KEPT_AT_MOST_MS);
+  return new Date(now.getTime() + keptMs);
+}
+
+/** The id of the firing that starts a job. */
+export const firingIdOf = (jobId: string) => jobId.replace(/^job_/, "fir_");
+
+/** The firings of a schedule or a trigger, newest first, each with the state of its job. */
+export async function listFirings(
+  deps: { firings: FiringStore; jobs: Pick<Jobs, "statesOf"> },
+  { tenantId, ownerId, page }: { tenantId: string; ownerId: string; page: PageQuery },
+): Promise<Page<FiringView>> {
+  const found = await deps.firings.list(tenantId, ownerId, page);
+  const states = await deps.jobs.statesOf(
+    tenantId,
+    found.data.map(({ jobId }) => jobId),
+  );
+  return mapPage(found, (firing) => toFiringView(firing, states.get(firing.jobId)));
+}
+
+export function toFiringView(firing: FiringRecord, state: JobState | undefined): FiringView {
+  const { _id: firingId, slotAt, status, jobId, documents, missed, isManual: manual, eventId } = firing;
+  const { reason, error, createdAt, startedAt } = firing;
+  const job = state && { jobId, status: state, statusUrl: `/jobs/${jobId}` };
+  const about = { documents, missed, manual, eventId, reason, error, createdAt, startedAt };
+  return toView({ firingId, slotAt, status, job, ...about });
+}

@@ -1,0 +1,167 @@
+import type { GuardedText } from "../../guards/call-guard.ts";
+import { mapAllTexts, mapTexts } from "../../guards/map-texts.ts";
+import type { StreamGuard } from "../../guards/stream-guard.ts";
+import { AppError } from "../../lib/errors.ts";
+import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
+import type { AssistantPart, Content, Message, ReasoningPart, ToolCall } from "../messages.ts";
+import type { CompletionResult, StreamPart } from "../providers/provider.ts";
+import type { ChatRequest } from "./request.ts";
+
+export type Visit = (text: GuardedText) => string;
+
+/**
+ * The request as it may go to a model. Instructions, messages and settings are of the place `input`, what tools have given of
+ * `toolOutput`, and what they were called with of `toolInput`. @throws AppError `compliance_blocked`, `unavailable`.
+ */
+export function guardRequest(guard: PolicyGuard, request: ChatRequest): ChatRequest {
+  if (!guard.takesMedia) refuseMedia(guard, request.messages);
+  const { logprobs: _l, topLogprobs: _t, ...plain } = request;
+  // Parts of a value are tokens of their own, whose names a mark does not hide.
+  const taken = guard.has("output", "mask", "block") ? plain : request;
+  const guarded = mapAllTexts((visit) => mapRequest(taken, visit), guard.take);
+  guard.seal();
+  return guarded;
+}
+
+function mapRequest(request: ChatRequest, visit: Visit): ChatRequest {
+  const { messages, model, options, effort, serviceTier, toolChoice, ...rest } = request;
+  return {
+    ...request,
+    ...mapTexts(rest, { place: "input", field: "" }, visit),
+    messages: messages.map((message, at) => mapMessage(message, `messages[${at}]`, visit)),
+  };
+}
+
+function mapMessage(message: Message, field: string, visit: Visit): Message {
+  if (message.role === "tool") return { ...message, content: mapContent(message.content, "toolOutput", field, visit) };
+  if (message.role === "user") return { ...message, content: mapContent(message.content, "input", field, visit) };
+  const content = visit({ place: "input", field: `${field}.content`, text: message.content });
+  if (message.role === "system") return { ...message, content };
+  const { toolCalls, parts } = message;
+  return {
+    ...message,
+    content,
+    ...(toolCalls && { toolCalls: toolCalls.map((call) => mapCall(call, `${field}.tool_calls`, visit)) }),
+    ...(parts && { parts: parts.map((part) => mapPart(part, "input", field, visit)) }),
+  };
+}
+
+function mapContent(content: Content, place: GuardedText["place"], field: string, visit: Visit): Content {
+  if (typeof content === "string") return visit({ place, field: `${field}.content`, text: content });
+  return content.map((part, at) => mapTexts(part, { place, field: `${field}.content[${at}]` }, visit));
+}
+
+/** A tool call with its arguments mapped. */
+export const mapCall = <C extends ToolCall>(call: C, field: string, visit: Visit): C => ({
+  ...call,
+  arguments: visit({ place: "toolInput", field, text: call.arguments, isJson: true }),
+});
+
+/** A part of a turn with its texts mapped; reasoning stays as its provider made it. */
+export function mapPart<R extends { type: "reasoning" }>(
+  part: Exclude<AssistantPart, ReasoningPart> | R,
+  place: GuardedText["place"],
+  field: string,
+  visit: Visit,
+): Exclude<AssistantPart, ReasoningPart> | R {
+  if (part.type === "text") return { ...part, text: visit({ place, field, text: part.text }) };
+  return part.type === "tool-call" ? mapCall(part, field, visit) : part;
+}
+
+function refuseMedia(guard: PolicyGuard, messages: readonly Message[]): void {
+  for (const [at, { role, content }] of messages.entries()) {
+    if (typeof content === "string" || !guard.has(role === "tool" ? "toolOutput" : "input", "block")) continue;
+    const part = content.findIndex(({ type }) => type !== "text");
+    if (part < 0) continue;
+    const param = `messages[${at}].content[${part}]`;
+    const message = `${param}: your guards take no pictures and no files, which they cannot read. Nothing of it was sent on.`;
+    throw new AppError("compliance_blocked", message, { param });
+  }
+}
+
+type Answer = Pick<CompletionResult, "text" | "reasoning" | "toolCalls" | "parts" | "logprobs">;
+
+/** An answer as it may be given. @throws AppError `compliance_blocked`, `unavailable`. */
+export function guardAnswer<A extends Answer>(guard: PolicyGuard, answer: A): A {
+  if (!guard.isOn("output", "toolInput")) return answer;
+  const map = (visit: Visit): A => ({
+    ...answer,
+    text: visit({ place: "output", field: "text", text: answer.text }),
+    ...(answer.reasoning === undefined
+      ? {}
+      : { reasoning: visit({ place: "output", field: "reasoning", text: answer.reasoning }) }),
+    toolCalls: answer.toolCalls.map((call) => mapCall(call, "toolCalls", visit)),
+  });
+  const guarded = mapAllTexts(map, guard.take);
+  const { parts } = answer;
+  if (parts === undefined) return guarded;
+  const own = parts.filter((part) => part.type !== "reasoning" || isClear(guard, part.item));
+  return {
+    ...guarded,
+    parts: mapAllTexts((visit) => own.map((part) => mapPart(part, "output", "parts", visit)), guard.take),
+  };
+}
+
+/** Whether nothing in an item of reasoning would be changed; one that would is left out, since its provider has signed it. */
+function isClear(guard: PolicyGuard, item: Record<string, unknown>): boolean {
+  const { id: _, ...said } = item;
+  const guarded = mapAllTexts((visit) => mapTexts(said, { place: "output", field: "reasoning" }, visit), guard.take);
+  return JSON.stringify(guarded) === JSON.stringify(said);
+}
+
+/** What reads a text in parts: it may hold some of it back. */
+type Lane = Pick<StreamGuard, "push" | "end">;
+/** A part of a stream that says some text of an answer. */
+type Delta = Extract<StreamPart, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>;
+
+export const isDelta = (part: { type: string }): part is Delta =>
+  part.type === "text-delta" || part.type === "reasoning-delta" || part.type === "tool-call-delta";
+
+/**
+ * Reads text, reasoning and the arguments of each call of a stream apart, each by a lane of its own. What one of them holds back
+ * goes on when another one begins.
+ */
+export function makeLanes<L extends Lane>(open: (type: Delta["type"]) => L) {
+  const lanes = new Map<string, { lane: L; toPart(text: string): Delta }>();
+  const flush = (but?: string): Delta[] =>
+    [...lanes].flatMap(([name, { lane, toPart }]) => {
+      const rest = name === but ? "" : lane.end();
+      return rest === "" ? [] : [toPart(rest)];
+    });
+  return {
+    /** What goes on of a part, after what the other lanes held back. */
+    take(part: Delta): Delta[] {
+      const isCall = part.type === "tool-call-delta";
+      const name = isCall ? `call ${part.index}` : part.type;
+      const toPart = (text: string): Delta =>
+        isCall ? { type: part.type, index: part.index, argumentsDelta: text } : { type: part.type, text };
+      const { lane } = lanes.get(name) ?? { lane: open(part.type) };
+      lanes.set(name, { lane, toPart });
+      const said = lane.push(isCall ? part.argumentsDelta : part.text);
+      const isNamed = isCall && (part.id !== undefined || part.name !== undefined);
+      if (isNamed) return [...flush(name), { ...part, argumentsDelta: said }];
+      return [...flush(name), ...(said === "" ? [] : [toPart(said)])];
+    },
+    /** What is held back. */
+    flush: () => flush(),
+    lanes: () => lanes.values().map(({ lane }) => lane),
+  };
+}
+
+/** Guards the parts of a stream as they come. Its result throws as `guardAnswer`. */
+export function makePartsGuard(guard: PolicyGuard) {
+  const { take, flush, lanes } = makeLanes((type) => {
+    if (type === "tool-call-delta") return guard.stream("toolInput", "toolCalls", true);
+    return guard.stream("output", type === "text-delta" ? "text" : "reasoning");
+  });
+  const guardOne = (part: StreamPart): StreamPart[] => {
+    if (isDelta(part)) return take(part);
+    if (part.type === "reasoning-item") return [...flush(), ...(isClear(guard, part.item) ? [part] : [])];
+    return part.type === "end" ? [...flush(), part] : [part];
+  };
+  const guardParts = (parts: readonly StreamPart[]) => parts.flatMap(guardOne);
+  return Object.assign(guardParts, {
+    /** Whether anything is held back. */
+    isHolding: () => lanes().some((lane) => lane.isHolding()),
+  });
+}

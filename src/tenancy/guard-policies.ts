@@ -1,0 +1,152 @@
+import { createHash } from "node:crypto";
+import type { z } from "zod";
+import { type CallGuard, makeCallGuard } from "../guards/call-guard.ts";
+import { guardKinds } from "../guards/guard.ts";
+import { mapAllTexts, mapTexts } from "../guards/map-texts.ts";
+import {
+  byPlace,
+  type GuardCount,
+  type GuardPlace,
+  type GuardRules,
+  guardActions,
+  type RulesOfPlaces,
+} from "../guards/rules.ts";
+import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
+import type { CallOrigin } from "../store/completion-store.ts";
+import type { TenantStore } from "../store/tenant-store.ts";
+import { type GuardPolicy, type guardCheckBodySchema, guardPolicySchema, noGuards } from "./guard-schemas.ts";
+
+/** Whose call it is, as exceptions name it. */
+export type GuardedCaller = {
+  tenantId: string;
+  keyId?: string | undefined;
+  agentId?: string | undefined;
+  workflowId?: string | undefined;
+};
+
+/** The guard of one call. `rulesKey` says by which rules its answer is guarded. `takesMedia`: what cannot be read may pass. */
+export type PolicyGuard = CallGuard & { rulesKey: string; takesMedia: boolean };
+
+type CallOptions = {
+  /** Whether nothing of the answer is kept: only then values are put back into it. */
+  mayRestore?: boolean | undefined;
+  onFound?: ((counts: readonly GuardCount[]) => void) | undefined;
+};
+
+export type GuardPolicies = ReturnType<typeof makeGuardPolicies>;
+
+type Compiled = { policy: GuardPolicy; isOff: boolean; all: RulesOfPlaces };
+
+/** What tenants want to be guarded, and the guards of their calls. `onFound` counts what is found, for all tenants. */
+export function makeGuardPolicies(
+  store: Pick<TenantStore, "find" | "setGuards">,
+  { onFound }: { onFound?(counts: readonly GuardCount[]): void } = {},
+) {
+  const cache = makeStaleWhileRevalidate<Compiled>(async (tenantId) => compile((await store.find(tenantId))?.guards));
+  const forCall = async (caller: GuardedCaller, options: CallOptions = {}): Promise<PolicyGuard | undefined> => {
+    const found = await cache.find(caller.tenantId);
+    return found.isOff
+      ? undefined
+      : guardOf(found, caller, { ...options, onFound: tellBoth(onFound, options.onFound) });
+  };
+  return {
+    /** Never older than 4 s. */
+    find: async (tenantId: string): Promise<GuardPolicy> => (await cache.find(tenantId)).policy,
+    async put(tenantId: string, policy: GuardPolicy): Promise<void> {
+      await store.setGuards(tenantId, policy);
+      cache.forget(tenantId);
+    },
+    /** The guard of a call; undefined where nothing is guarded. */
+    forCall,
+    /** What would become of a text. Nothing is kept of it, and nothing counted. */
+    async check(caller: GuardedCaller, { text, place, policy }: z.output<typeof guardCheckBodySchema>) {
+      const asked = policy ? compile(policy) : await cache.find(caller.tenantId);
+      const guard = guardOf(asked, caller, {});
+      const findings = guard.read({ place, field: "text", text });
+      const action = guardActions.findLast((one) => findings.some((finding) => finding.action === one)) ?? "off";
+      if (action === "block") return { action, findings };
+      return { action, findings, text: guard.take([{ place, field: "text", text }])[0] ?? "" };
+    },
+    /** Whether anything is masked, whoever calls: then no request goes on as it came. */
+    async masks(tenantId: string): Promise<boolean> {
+      const { policy, isOff } = await cache.find(tenantId);
+      if (isOff) return false;
+      return [policy.rules, ...policy.exceptions.map(({ rules }) => rules)].some((rules) =>
+        Object.values(rules).some((actions) => Object.values(actions ?? {}).some((one) => one === "mask")),
+      );
+    },
+    /**
+     * A value, as a body of JSON has it, with its texts guarded: as it may be kept and sent on. Throws as the `take` of a guard.
+     */
+    async take<T>(caller: GuardedCaller, place: GuardPlace, value: T, options?: CallOptions): Promise<T> {
+      const guard = await forCall(caller, options);
+      return guard === undefined ? value : takeBy(guard, place, value);
+    },
+  };
+}
+
+/** The guard of a model's call. `deps` and `caller` are those of the gateway. */
+export async function guardFor(
+  { guards }: { guards: Pick<GuardPolicies, "forCall"> },
+  caller: {
+    tenantId: string;
+    keyId: string;
+    origin?: CallOrigin;
+    mayRestore?: boolean | undefined;
+    onGuarded?: CallOptions["onFound"];
+  },
+): Promise<PolicyGuard | undefined> {
+  const { tenantId, keyId, origin, mayRestore = false, onGuarded } = caller;
+  const { agentId, workflowId } = origin ?? {};
+  return guards.forCall({ tenantId, keyId, agentId, workflowId }, { mayRestore, onFound: onGuarded });
+}
+
+/** A value with its texts guarded. @throws as the `take` of a guard. */
+export function takeBy<T>(guard: CallGuard, place: GuardPlace, value: T): T {
+  return mapAllTexts((visit) => mapTexts(value, { place, field: "" }, visit), guard.take);
+}
+
+/** How a policy would treat texts, without counting them. */
+export function guardOf(
+  { policy, all }: Pick<Compiled, "policy" | "all">,
+  caller: GuardedCaller,
+  options: CallOptions,
+): PolicyGuard {
+  const rules = rulesFor(policy, caller);
+  const places = rules === policy.rules ? all : byPlace(rules);
+  const { mayRestore = false, onFound } = options;
+  const guard = makeCallGuard({ rules: places, restores: policy.restore && mayRestore, ...(onFound && { onFound }) });
+  const rulesKey = createHash("sha256").update(JSON.stringify(rules)).digest("base64url");
+  return { ...guard, rulesKey, takesMedia: policy.unreadable === "pass" };
+}
+
+function compile(stored: unknown): Compiled {
+  const policy = guardPolicySchema.parse(stored ?? noGuards);
+  const isOff = !hasRules(policy.rules) && policy.exceptions.every(({ rules }) => !hasRules(rules));
+  return { policy, isOff, all: byPlace(policy.rules) };
+}
+
+const hasRules = (rules: GuardRules) =>
+  Object.values(rules).some((actions) => Object.values(actions ?? {}).some((action) => action !== "off"));
+
+/** The rules of all with the exceptions that fit, a later one over an earlier one. */
+function rulesFor({ rules, exceptions }: GuardPolicy, { keyId, agentId, workflowId }: GuardedCaller): GuardRules {
+  const fitting = exceptions.filter(
+    (one) =>
+      (one.keyId !== undefined && one.keyId === keyId) ||
+      (one.agentId !== undefined && one.agentId === agentId) ||
+      (one.workflowId !== undefined && one.workflowId === workflowId),
+  );
+  const merged: GuardRules = { ...rules };
+  for (const { rules: own } of fitting)
+    for (const kind of guardKinds) if (own[kind]) merged[kind] = { ...merged[kind], ...own[kind] };
+  return fitting.length === 0 ? rules : merged;
+}
+
+type Tell = (counts: readonly GuardCount[]) => void;
+
+const tellBoth =
+  (...tells: (Tell | undefined)[]): Tell =>
+  (counts) => {
+    for (const tell of tells) tell?.(counts);
+  };

@@ -1,0 +1,109 @@
+import { expect } from "chai";
+import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
+import { makeApprovalRuns } from "../support/approval-run.ts";
+import { pollUntil } from "../support/poll-until.ts";
+
+/** Waits of one run, and runs that wait; the issue's own numbers are 1,000 and 10,000. */
+const waits = Number(process.env.WAITS_OF_A_RUN ?? 200);
+const waitingRuns = Number(process.env.WAITING_RUNS ?? 500);
+/** Runs that are begun at once. */
+const AT_ONCE = 16;
+const HOUR_MS = 3_600_000;
+
+const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+/** Of API, worker and model together, which share this process. */
+const megabytes = () => Math.round(process.memoryUsage().rss / 2 ** 20);
+
+describe("waits in large numbers", function () {
+  this.timeout(860_000);
+  let harness: AgentHarness;
+  let runs: ReturnType<typeof makeApprovalRuns>;
+  before(async () => {
+    harness = await openAgentHarness({ MAX_OPEN_JOBS: "100000", MAX_RUNS: "1000000" });
+    runs = makeApprovalRuns(harness);
+  });
+  after(() => harness?.close());
+
+  it("of one run take as long at its end as at its start", async () => {
+    const steps: number[] = [];
+    let lastAt = 0;
+    let waited = 0;
+    let asked = 0;
+    harness.upstream.play(({ turn }) => {
+      const now = performance.now();
+      asked += 1;
+      harness.upstream.calls.splice(0); // each holds the conversation so far
+      if (turn > 1) steps.push(now - lastAt - waited);
+      lastAt = now;
+      if (turn > waits) return { text: "Done." };
+      waited = 1 + ((turn * 37) % (turn % 10 === 0 ? 1_000 : 100));
+      return { calls: [{ name: "wait", arguments: { ms: waited } }] };
+    });
+    const agentId = await runs.createAgent([{ type: "wait" }], { maxIterations: waits + 1 });
+    const before = megabytes();
+    const { path, jobId } = await runs.start(agentId, { budget: { timeoutMs: HOUR_MS } });
+    await pollUntil(async () => (await harness.platform.store.jobs.findById(jobId))?.status === "completed", {
+      timeoutMs: 840_000,
+      everyMs: 500,
+      what: "the end of the waits",
+    });
+    const run = await harness.member.get(path);
+    expect([run.at("status"), run.at("integrity.verified")]).to.deep.equal(["completed", true]);
+    expect(asked).to.equal(waits + 1);
+    const tenth = Math.ceil(steps.length / 10);
+    const [first, last] = [median(steps.slice(0, tenth)), median(steps.slice(-tenth))];
+    process.stdout.write(
+      `      ${waits} waits: ${first.toFixed(1)} ms a step at first, ${last.toFixed(1)} ms at last, `,
+    );
+    process.stdout.write(`${before} to ${megabytes()} MB\n`);
+    expect(last, `${first} ms at first`).to.be.at.most(first * 2 + 60);
+  });
+
+  it("hold nothing for the runs that wait, so that others take as long as before", async () => {
+    harness.upstream.play(({ turn, input }) => {
+      harness.upstream.calls.splice(0);
+      if (input === "now" || turn > 1) return { text: "Done." };
+      return { calls: [{ name: "wait", arguments: { ms: HOUR_MS } }] };
+    });
+    const agentId = await runs.createAgent([{ type: "wait" }]);
+    const quick = async () => {
+      const times: number[] = [];
+      for (let n = 0; n < 20; n += 1) {
+        const began = performance.now();
+        expect((await harness.member.post(`/agents/${agentId}/run`, { input: "now" })).status).to.equal(200);
+        times.push(performance.now() - began);
+      }
+      return median(times);
+    };
+    await quick();
+    const [before, beforeMb] = [await quick(), megabytes()];
+    const caller = (await harness.platform.tenancy.authenticate(harness.key)) ?? expect.fail("an unknown key");
+    const jobIds: string[] = [];
+    const began = performance.now();
+    let left = waitingRuns;
+    await Promise.all(
+      Array.from({ length: AT_ONCE }, async () => {
+        while (left > 0) {
+          left -= 1;
+          const asked = { caller, agentId, body: { input: "wait" }, isInteractive: false };
+          jobIds.push((await harness.platform.agents.accept(asked)).job._id);
+        }
+      }),
+    );
+    const { jobs } = harness.platform.store;
+    await pollUntil(async () => (await jobs.findAwaiting(jobIds)).size === waitingRuns, {
+      timeoutMs: 840_000,
+      everyMs: 2_000,
+      what: "runs that wait",
+    });
+    const seconds = Math.round((performance.now() - began) / 1_000);
+    const live = await harness.platform.queues.findLive("agent-runs", jobIds.slice(0, 100));
+    expect(live.size, "jobs of BullMQ").to.equal(0);
+    const [after, afterMb] = [await quick(), megabytes()];
+    process.stdout.write(
+      `      ${waitingRuns} runs wait after ${seconds} s: ${before.toFixed(1)} to ${after.toFixed(1)} ms a run, `,
+    );
+    process.stdout.write(`${beforeMb} to ${afterMb} MB\n`);
+    expect(after, `${before} ms before`).to.be.at.most(before * 2 + 20);
+  });
+});

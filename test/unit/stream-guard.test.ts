@@ -1,0 +1,65 @@
+import { expect } from "chai";
+import { findValues, guardKinds } from "../../src/guards/guard.ts";
+import { makeStreamGuard } from "../../src/guards/stream-guard.ts";
+import { mustBlock, mustPass } from "../support/guard-cases.ts";
+import { labelled, nearMisses } from "../support/guard-new-kinds.ts";
+import { oddForms } from "../support/guard-odd-forms.ts";
+
+const MARK = "[X]";
+
+function maskWhole(text: string): string {
+  let masked = "";
+  let at = 0;
+  for (const { start, end } of findValues(text, guardKinds)) {
+    masked += text.slice(at, start) + MARK;
+    at = end;
+  }
+  return masked + text.slice(at);
+}
+
+/** What is sent of a text that comes in these parts, part by part. */
+function sentOf(parts: readonly string[]): string[] {
+  const guard = makeStreamGuard(guardKinds, () => MARK);
+  return [...parts.map(guard.push), guard.end()];
+}
+
+const valued = [
+  ...[...mustBlock, ...oddForms].flatMap(({ texts }) => texts),
+  ...Object.values(labelled).flatMap((all) => all.map(([text]) => text)),
+];
+const clean = [...mustPass.flatMap(({ texts }) => texts), ...nearMisses];
+/** Words around a text, as an answer has. */
+const around = (text: string) =>
+  `Here it is, as you asked: ${text}\n\nThank you, and have a good day, dear friend of ours.`;
+
+describe("a guarded stream", () => {
+  for (const [name, texts] of Object.entries({ valued, clean })) {
+    it(`sends of each ${name} text what the whole text would be, cut at every place into two`, () => {
+      const wrong: unknown[] = [];
+      for (const text of texts.flatMap((one) => [one, around(one)])) {
+        const expected = maskWhole(text);
+        for (let at = 1; at < text.length; at += 1) {
+          const sent = sentOf([text.slice(0, at), text.slice(at)]).join("");
+          if (sent !== expected) {
+            wrong.push([text.slice(0, at), text.slice(at), sent, expected]);
+            break;
+          }
+        }
+      }
+      expect(wrong, `${wrong.length}: ${JSON.stringify(wrong.slice(0, 12), null, 1)}`).to.have.length(0);
+    }).timeout(300_000);
+  }
+
+  it("sends the same for each text that comes by the character, and over three parts", () => {
+    const wrong: unknown[] = [];
+    for (const text of valued.flatMap((one) => [one, around(one)])) {
+      const expected = maskWhole(text);
+      const splits = [[...text]];
+      for (let at = 1; at < Math.min(text.length, 60); at += 3)
+        splits.push([text.slice(0, at), text.slice(at, at + 5), text.slice(at + 5)]);
+      const bad = splits.map((parts) => sentOf(parts).join("")).find((sent) => sent !== expected);
+      if (bad !== undefined) wrong.push([text, bad, expected]);
+    }
+    expect(wrong, `${wrong.length}: ${JSON.stringify(wrong.slice(0, 12), null, 1)}`).to.have.length(0);
+  }).timeout(300_000);
+});

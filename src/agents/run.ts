@@ -268,10 +268,12 @@ async function close({ deps, run, auditLog, usage, iterations }: Running, closin
   if (run.definition.tools.some(({ approval }) => approval)) await withdrawApprovals(deps.store, run);
   const { tokens, outputTokens, costUsd } = usage.total();
   const output = closing.output ?? iterations.bestAnswer();
+  const searches = run.definition.tools.some(({ type }) => type === "rag_query");
+  const citations = searches ? citeRun(iterations.observations(), output) : undefined;
   const end: RunEnd = {
     ...closing,
     output,
-    ...defined({ citations: citeRun(iterations.observations(), output) }),
+    ...(citations && { citations }),
     steps: iterations.count() || auditLog.recorded.filter(({ kind }) => kind === "intention").length,
     tokensUsed: tokens,
     outputTokens,

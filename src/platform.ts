@@ -57,13 +57,13 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
     const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables, metrics });
-    const { guards } = tenants;
+    const { guards, callTexts } = tenants;
     const models = { ...base, ...tenants, config: config.gateway, metrics: metrics.calls };
     const { gateway, batches } = await openModels(models, disposables);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     const areas = openAreas(
-      { ...base, config, waits, gateway, batches, quotas, guards, evaluator, dataKeys, tenancy, memory },
+      { ...base, config, waits, gateway, batches, quotas, guards, callTexts, evaluator, dataKeys, tenancy, memory },
       disposables,
     );
     return {
@@ -79,7 +79,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       batches,
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
-      callTexts: tenants.callTexts,
+      callTexts,
       guards,
       customProviders: tenants.customProviders,
       ...areas,

@@ -99,7 +99,10 @@ export function makeTextRemoval({ store, logger }: Pick<Platform, "store" | "log
     for (const { tenantId, callTextDays } of tenants) {
       if (callTextDays === undefined) continue;
       const before = keptSince(callTextDays);
-      const removed = await inSteps(() => store.retention.removeCallTexts(tenantId, before));
+      const { removeCallTexts, removeAnswers } = store.retention;
+      const removed =
+        (await inSteps(() => removeCallTexts(tenantId, before))) +
+        (await inSteps(() => removeAnswers(tenantId, before)));
       if (removed > 0)
         logger.info({ tenantId, removed }, "texts of calls were removed that the tenant keeps no longer");
     }

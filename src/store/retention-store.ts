@@ -1,6 +1,7 @@
 import type { Collection, Db, Filter } from "mongodb";
 import { firstIdAt, type IdKind } from "../lib/ids.ts";
 import { type AgentRunRecord, agentRunCollection } from "./agent-run-store.ts";
+import { type AnswerRecord, answerCollection } from "./answer-store.ts";
 import { type AuditEntry, auditCollection } from "./audit-store.ts";
 import { ofTenant, type TenantOwned } from "./collection.ts";
 import { BYTES_BESIDE_TEXTS, type CompletionRecord, completionsCollection, toLogUse } from "./completion-store.ts";
@@ -23,6 +24,7 @@ export function makeRetentionStore(db: Db) {
     db.collection<TenantOwned & { runId: string }>(name),
   );
   const agentRuns = db.collection<AgentRunRecord>(agentRunCollection.name);
+  const answers = db.collection<AnswerRecord>(answerCollection.name);
   const auditSteps = db.collection<AuditEntry>(auditCollection.name);
   const use = makeUseStore(db);
   // Another worker may remove the same records at once: only as many count as were removed here.
@@ -66,6 +68,12 @@ export function makeRetentionStore(db: Db) {
       await use.addAll(ofTexts.slice(0, modifiedCount).map((log) => toLogUse(log, -1)));
       return modifiedCount;
     },
+    /** Removes answers that were kept with their texts before a time, as call texts are, with their ratings. */
+    removeAnswers: async (tenantId: string, before: Date): Promise<number> =>
+      removeAll(
+        answers,
+        await findOld(answers, { kind: "log", before, filter: ofTenant(tenantId, { question: { $exists: true } }) }),
+      ),
     /** Tenants whose call logs have more bytes than a limit. */
     callLogsAbove: use.callLogsAbove,
     /** Deletes ended runs and their step results. */

@@ -4,6 +4,7 @@ import { newId } from "../lib/ids.ts";
 import type { Logger } from "../observe/logger.ts";
 import { agentRunCollection, makeAgentRunStore } from "./agent-run-store.ts";
 import { agentCollection, makeAgentStore } from "./agent-store.ts";
+import { answerCollection, makeAnswerStore } from "./answer-store.ts";
 import { approvalCollection, makeApprovalStore } from "./approval-store.ts";
 import { auditCollection, makeAuditStore } from "./audit-store.ts";
 import { batchCollection, batchItemCollection, makeBatchStore } from "./batch-store.ts";
@@ -63,6 +64,7 @@ export type Store = Awaited<ReturnType<typeof openStore>>;
 const declarations = [
   agentCollection,
   agentRunCollection,
+  answerCollection,
   auditCollection,
   apiKeyCollection,
   batchCollection,
@@ -207,6 +209,7 @@ function makeStores(db: Db, capabilities: StoreCapabilities, use: UseStore) {
     toolNames: makeToolNameStore(db),
     organizations: makeOrganizationStore(db),
     idempotency: makeIdempotencyStore(db),
+    answers: makeAnswerStore(db),
     completions: makeCompletionStore(db, use),
     retention: makeRetentionStore(db),
     usage: makeUsageStore(db),

@@ -40,6 +40,7 @@ function endOf(progress: JobProgress, result: unknown): JobProgress {
 
 /** `found`: what guards have found in the job so far, which each change of its state writes down. */
 export type Lease = { jobId: string; token: string; found?: GuardCount[] };
+const guardOf = ({ found = [] }: Lease) => (found.length > 0 ? { guard: found } : {});
 type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
 export type EndedJob = JobPlace & Pick<JobRecord, "unsettledSince">;
 type Change = Pick<UpdateFilter<JobRecord>, "$set" | "$unset">;
@@ -58,7 +59,6 @@ export function makeClaims(
   ended: (job: EndedJob) => void = () => undefined,
 ) {
   const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
-  const guardOf = ({ found = [] }: Lease) => (found.length > 0 ? { guard: found } : {});
   const leaseEnd = () => new Date(Date.now() + leaseMs);
   const announced = async <J extends HeldJob>(change: Promise<J | null>) => {
     const job = await change;

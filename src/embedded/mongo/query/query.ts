@@ -84,7 +84,7 @@ function sortRows(rows: Iterable<Row>, sort: Sort, limit = 0): IteratorObject<Ro
     kept.push({ key: sortKey(row.document(), sort), row });
     if (kept.length > enough) order().splice(limit);
   }
-  return order().values().map(({ row }) => row);
+  return Iterator.from(order()).map(({ row }) => row);
 }
 
 /**

@@ -179,7 +179,7 @@ function serveRoute(
       ...(rejection && { rejection }),
     };
     if (route.isOfOwn) await platform.responses.requireOwn(caller, { [route.isOfOwn]: [ctx.params.id] });
-    route.screen?.(input as HandlerInput<never, never, never>);
+    await turns.screen(reader.tenant, input, route);
     // The declaration's own schemas made the input, so it has the types that the handler declared.
     const handle = async (input: HandlerInput) =>
       withIgnored(ctx, await route.handler(input as HandlerInput<never, never, never>));

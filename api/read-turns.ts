@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import { makePace } from "../src/isolation/pace.ts";
 import { makeShares } from "../src/isolation/shares.ts";
 import { LARGE_REPLY_BYTES } from "./context.ts";
-import { type HandlerInput, isStreamed, type Reply } from "./route.ts";
+import { type AnyRoute, type HandlerInput, isStreamed, type Reply } from "./route.ts";
 
 /** Large reads of one tenant at once, also where nobody else works: whoever comes next waits for these alone. */
 const READS_AT_ONCE = 4;
@@ -20,6 +20,7 @@ export type ReadTurns = ReturnType<typeof makeReadTurns>;
  */
 export function makeReadTurns() {
   const pace = makePace();
+  const screens = makePace();
   const places = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: READS_AT_ONCE });
   const unknown = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: UNKNOWN_AT_ONCE });
   const large = new LRUCache<string, true>(REMEMBERED);
@@ -45,7 +46,14 @@ export function makeReadTurns() {
       }
     },
     /** Notes that the tenant works here. */
-    begins: pace.begins,
+    begins(tenant: string): void {
+      for (const one of [pace, screens]) one.begins(tenant);
+    },
+    /** Screens an input in turns of their own: guards take some 20 ms for a long one. @throws what `screen` throws. */
+    async screen(tenant: string, input: HandlerInput, route: Pick<AnyRoute, "screen">): Promise<void> {
+      if (!route.screen) return;
+      await screens.share(tenant, input.signal, async () => route.screen?.(input as HandlerInput<never, never, never>));
+    },
     /** The turns of one request. What it reads in its turn needs no other one. */
     of(tenant: string, signal: AbortSignal): HandlerInput["inTurn"] {
       let isInTurn = false;

@@ -2,7 +2,10 @@ import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { insertIfAbsent, updateIf } from "./writes.ts";
 
-/** What a tenant has left of its budget in one month (UTC, `YYYY-MM`), in billionths of a US dollar. */
+/**
+ * What a tenant, or one of its keys, has left of its budget in one month (UTC), in billionths of a US dollar. `month` is
+ * `YYYY-MM`, and for a key `YYYY-MM:<keyId>`.
+ */
 export type BudgetRecord = TenantOwned & {
   month: string;
   limitNanoUsd: number;
@@ -19,8 +22,8 @@ export const budgetCollection = defineCollection<BudgetRecord>({
   indexes: [{ name: "tenant", key: { tenantId: 1, month: 1 }, unique: true }],
 });
 
-/** What is set aside of a tenant's budget, as it is stored with its call. `isRest`: it is less than the call may cost. */
-export type ReservedAmount = { tenantId: string; month: string; nanoUsd: number; isRest?: boolean };
+/** What is set aside of a budget, as it is stored with its call: a tenant's, or that of the key `keyId`. `isRest`: it is less than the call may cost. */
+export type ReservedAmount = { tenantId: string; month: string; keyId?: string; nanoUsd: number; isRest?: boolean };
 
 export type BudgetSettling = { takenNanoUsd: number; costNanoUsd: number; isRest: boolean };
 

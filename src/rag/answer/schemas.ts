@@ -45,7 +45,7 @@ export const answerBodySchema = z.object({
 });
 export type AnswerInput = z.output<typeof answerBodySchema>;
 
-const citationSchema = z
+export const citationSchema = z
   .object({
     documentId: idSchema("document"),
     chunkId: z.string(),

@@ -47,4 +47,3 @@ export function makeLanguages({ store }: Pick<RagDeps, "store">) {
     return found;
   };
 }
-type Languages = ReturnType<typeof makeLanguages>;

@@ -95,7 +95,7 @@ describe("the official client of the Model Context Protocol", () => {
     const stranger = await connect(test.url, test.keys.stranger);
     const found = await call(stranger, "svc_rag_query", { query: "When is the pump bled?", topK: 3 });
     await stranger.close();
-    expect(found.value).to.deep.equal({ results: [] });
+    expect(found.value).to.deep.equal({ results: [], coverage: 0 });
   });
 
   it("svc_models lists what can be asked, by provider and type", async () => {

@@ -115,6 +115,7 @@ describe("a tenant's budget", () => {
   it("does not affect a free call, even when it cannot be read", async () => {
     const { store, gateway, tenancy } = test.platform;
     const unread = await tenancy.ensureTenant("whose budget was never read");
+    await test.platform.guards.forCall({ tenantId: unread, keyId: "key" }); // a policy that cannot be read lets nothing through
     const { find } = store.tenants;
     let reads = 0;
     const unhandled: unknown[] = [];

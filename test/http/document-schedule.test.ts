@@ -69,7 +69,7 @@ describe("a document whose URL is read again by itself", () => {
     expect((await client.post("/rag/query", { query: "ferry" })).at("results[0].content")).to.equal(page);
     expect(await hoursUntilNext(id)).to.be.within(21, 24);
     const jobs = (await client.get("/jobs?kind=ingestion")).at("data") as { startedBy?: string }[];
-    expect(jobs[0]?.startedBy).to.equal("schedule");
+    expect(jobs.map(({ startedBy }) => startedBy)).to.include("schedule");
   });
 
   it("shows why a refresh failed, keeps its text, and stops after five failures in a row", async () => {

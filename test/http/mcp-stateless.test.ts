@@ -44,7 +44,7 @@ describe("the tool server in the revision 2026-07-28", () => {
     expect(tools.find(({ name }) => name === "svc_chat")?.outputSchema).to.include({ type: "object" });
     const { status, at } = await send("tools/call", { name: "svc_rag_query", arguments: { query: "pump" } });
     expect([status, at("result.resultType")]).to.deep.equal([200, "complete"]);
-    expect(at("result.structuredContent")).to.deep.equal({ results: [] });
+    expect(at("result.structuredContent")).to.deep.equal({ results: [], coverage: 0 });
   });
 
   it("needs the revision and the client's capabilities with each request", async () => {

@@ -84,7 +84,7 @@ const mistakes: Mistake[] = [
   ],
   ["POST /agents", {}, 400, "invalid_request", "name is missing."],
   ["POST /agents", { ...agent, name: "" }, 400, "invalid_request", "name must not be empty."],
-  ["POST /agents", { ...agent, maxIterations: 51 }, 400, "invalid_request", "maxIterations must be at most 50."],
+  ["POST /agents", { ...agent, maxIterations: 2_001 }, 400, "invalid_request", "maxIterations must be at most 2000."],
   ["POST /agents", { ...agent, tools: [{ type: "search" }] }, 400, "invalid_request", "tools[0].type must be one of *"],
   [
     "POST /agents",

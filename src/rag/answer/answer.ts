@@ -29,8 +29,6 @@ type Planned = Awaited<ReturnType<Gateway["plan"]>>;
 /** A search that was made, and the chat that answers from it; none, if it has found too little. */
 type Prepared = { outcome: QueryOutcome; passages: AnswerPassage[]; searched: string[]; chat: Planned | undefined };
 
-type Answering = ReturnType<typeof makeAnswering>;
-
 /** Answers questions from documents, with citations that hold. */
 export function makeAnswering(deps: AnswerDeps) {
   const { gateway } = deps;

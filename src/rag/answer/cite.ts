@@ -57,4 +57,3 @@ export function makeCiting(passages: readonly AnswerPassage[], searched: readonl
     },
   };
 }
-type Citing = ReturnType<typeof makeCiting>;

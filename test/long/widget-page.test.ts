@@ -1,0 +1,220 @@
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Browser, Page } from "playwright-core";
+import { type Disposables, withDisposables } from "../../src/lib/disposables.ts";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { skipTest } from "../support/skip-test.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { findBarriers, openBrowser } from "../trials/console-check/browser.ts";
+
+/** Set it to keep a picture of each look there. */
+const shots = process.env.SHOTS;
+const MODEL = "scribe/small";
+const manual = "# P-100\n\nBleed the pump before each heating season. Open the valve until no air comes.";
+
+/** An answer with all that was drawn wrong before. */
+const drawn = `Before each season [1: "Bleed the pump before each heating season"].
+
+1. Close the mains
+2. Open the valve
+   - until no air comes
+
+| Part | Torque |
+|---|---|
+| Valve | 12 Nm |
+
+\`\`\`sh
+pump --bleed --until-no-air --and-write-a-long-line-that-must-scroll-in-its-own-box
+\`\`\`
+
+[Elsewhere](https://evil.example/login) ![x](https://evil.example/x.png)`;
+
+describe("the widget on a page of another origin", function () {
+  this.timeout(120_000);
+  let test: TestPlatform;
+  let upstream: FakeProvider;
+  let shop: Server;
+  let origin: string;
+  let admin: ApiClient;
+  let browser: Browser;
+  let closing: Disposables | undefined;
+  before(async function () {
+    if (!process.env.CHROMIUM && !existsSync("/usr/bin/chromium")) skipTest(this, "there is no Chromium");
+    upstream = await startFakeProvider();
+    shop = createServer((request, response) => {
+      const attributes = new URL(request.url ?? "/", "http://shop").searchParams.get("with") ?? "";
+      const policy = `default-src 'none'; script-src ${test.url}; connect-src ${test.url}`;
+      response.writeHead(200, { "content-type": "text/html; charset=utf-8", "content-security-policy": policy });
+      const script = `<script src="${test.url}/widget.js" ${attributes} async></script>`;
+      response.end(
+        `<!doctype html><html lang="en"><title>Shop</title><main><h1>Shop</h1><p>Pumps.</p></main>${script}</html>`,
+      );
+    });
+    await new Promise<void>((resolve) => void shop.listen(0, "127.0.0.1", resolve));
+    const address = shop.address();
+    origin = `http://127.0.0.1:${typeof address === "object" && address ? address.port : 0}`;
+    test = await startPlatform({ env: { FETCH_ALLOW_ORIGINS: `${upstream.origin},${origin}` } });
+    admin = makeClient({ url: test.url, key: test.keys.owner });
+    const provider = {
+      baseUrl: upstream.url,
+      key: "sk-scribe-0123456789abcdef",
+      wire: "openai-chat",
+      models: [{ id: "small", type: "chat", contextWindow: 32_000, inputUsdPerMTok: 3, outputUsdPerMTok: 5 }],
+    };
+    await admin.request("PUT", "/ai/providers/custom/scribe", { body: provider });
+    const content = manual;
+    expect((await admin.post("/rag/ingest", { title: "Pump manual", content, collection: "site" })).status).to.be.below(
+      300,
+    );
+    await withDisposables(async (disposables) => {
+      browser = await openBrowser(disposables);
+      closing = disposables;
+    });
+  });
+  beforeEach(() => upstream?.reset());
+  after(async () => {
+    await closing?.close();
+    await test?.close();
+    await upstream?.close();
+    shop?.close();
+    shop?.closeAllConnections();
+  });
+
+  const makeKey = async (body: object = {}) =>
+    (
+      await admin.post("/ai/widget/key", { collections: ["site"], models: [MODEL], allowedOrigins: [origin], ...body })
+    ).string("key");
+  const open = async (attributes: string, look: { colorScheme?: "light" | "dark"; width?: number } = {}) => {
+    const { colorScheme = "light", width = 1_000 } = look;
+    const context = await browser.newContext({ viewport: { width, height: 760 }, colorScheme });
+    const page = await context.newPage();
+    page.setDefaultTimeout(30_000);
+    const errors: string[] = [];
+    const asked: string[] = [];
+    page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+    page.on("request", (request) => asked.push(new URL(request.url()).origin));
+    await page.goto(`${origin}/?with=${encodeURIComponent(attributes)}`);
+    return { page, errors, asked };
+  };
+  const ask = async (page: Page, question = "When is the pump bled before the heating season?") => {
+    if ((await page.locator("textarea").count()) === 0 || !(await page.locator("textarea").isVisible()))
+      await page.locator("button.bubble").click();
+    await page.locator("textarea").fill(question);
+    await page.locator("form button").click();
+  };
+  const picture = async (page: Page, name: string) => {
+    if (!shots) return;
+    await mkdir(shots, { recursive: true });
+    await page.screenshot({ path: join(shots, `widget-${name}.png`) });
+  };
+
+  it("shows an answer with its source, lists, a table and code, in light, dark and narrow", async () => {
+    upstream.setDefault({ pieces: [drawn] });
+    const key = await makeKey();
+    const looks = [
+      { name: "light", width: 1_000 },
+      { name: "dark", colorScheme: "dark", width: 1_000 },
+      { name: "narrow", width: 390 },
+    ] as const;
+    for (const { name, ...look } of looks) {
+      const { page, errors, asked } = await open(`data-key="${key}" data-title="Ask us"`, look);
+      await ask(page);
+      const answer = page.locator(".turn.rendered", { has: page.locator(".sources") });
+      await answer.waitFor();
+      expect(await answer.locator(".sources li").innerText()).to.match(
+        /Pump manual.*P-100\s+.?Bleed the pump before each/s,
+      );
+      expect(await answer.locator("ol > li, ul > li").count()).to.equal(4);
+      expect(await answer.locator("td").allInnerTexts()).to.deep.equal(["Valve", "12 Nm"]);
+      expect(await answer.locator("pre").innerText()).to.contain("pump --bleed");
+      expect(await answer.locator("a").count(), "links that nobody allowed").to.equal(0);
+      const styles = await answer
+        .locator(".text ol > li")
+        .first()
+        .evaluate((item) => {
+          const { backgroundColor, display } = getComputedStyle(item);
+          return { backgroundColor, display };
+        });
+      expect(styles).to.deep.equal({ backgroundColor: "rgba(0, 0, 0, 0)", display: "list-item" });
+      const widens = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      expect(widens, "the widget widens the page").to.equal(false);
+      await answer.locator(".text ol").scrollIntoViewIfNeeded();
+      await picture(page, name);
+      expect(await findBarriers(page)).to.deep.equal([]);
+      expect(errors).to.deep.equal([]);
+      expect(new Set(asked)).to.deep.equal(new Set([origin, new URL(test.url).origin]));
+      await page.context().close();
+    }
+  });
+
+  it("keeps the conversation over a reload, until a new one is begun", async () => {
+    upstream.setDefault({ pieces: ['Before each season [1: "Bleed the pump before"].'] });
+    const { page } = await open(`data-key="${await makeKey()}"`);
+    await ask(page);
+    await page.locator(".sources").waitFor();
+    await page.reload();
+    await page.locator(".sources").waitFor();
+    expect(await page.locator(".turn").allInnerTexts()).to.have.lengthOf(3);
+    await picture(page, "reload");
+    await ask(page, "And how is the pump bled before the heating season?");
+    await page.locator(".sources").nth(1).waitFor();
+    const { messages } = (upstream.requests.at(-1)?.body ?? {}) as { messages: { role: string }[] };
+    expect(messages.map(({ role }) => role)).to.deep.equal(["system", "user", "assistant", "user"]);
+    await page.getByRole("button", { name: "New conversation" }).click();
+    await page.reload();
+    await page.locator(".turn").first().waitFor();
+    expect(await page.locator(".turn").allInnerTexts()).to.have.lengthOf(1);
+    await page.context().close();
+  });
+
+  it("has colours, a side, a language and texts of the page's own", async () => {
+    const attributes = `data-key="${await makeKey()}" data-color="#7a1f5c" data-side="left" data-lang="de" data-theme="dark" data-greeting="Servus!"`;
+    const { page } = await open(attributes);
+    await page.getByRole("button", { name: "Chat öffnen: Chat" }).click();
+    expect(await page.locator(".turn").innerText()).to.equal("Servus!");
+    expect(await page.locator("textarea").getAttribute("placeholder")).to.equal("Nachricht schreiben…");
+    const bubble = await page.locator("button.bubble").evaluate((node) => {
+      const { left, backgroundColor } = getComputedStyle(node);
+      return { left, backgroundColor };
+    });
+    expect(bubble).to.deep.equal({ left: "20px", backgroundColor: "rgb(122, 31, 92)" });
+    await ask(page, "Which zeppelin insurance do astronauts prefer?");
+    await page.getByText("Dazu habe ich in den Dokumenten nichts gefunden.").waitFor();
+    await picture(page, "own");
+    await page.context().close();
+  });
+
+  it("tells the page's author of a refused key, of a refused origin and of a missing key, and the visitor of a budget", async () => {
+    const refusals = [
+      ["wrong-key", 'data-key="pk_00000000000000000000000000000000"', /unknown.*401.*allowedOrigins/],
+      [
+        "wrong-origin",
+        `data-key="${await makeKey({ allowedOrigins: ["https://else.example"] })}"`,
+        /allowedOrigins.*403/,
+      ],
+    ] as const;
+    for (const [name, attributes, told] of refusals) {
+      const { page, errors } = await open(attributes);
+      await ask(page);
+      await page.getByText("This chat is not available here.").waitFor();
+      expect(errors.join("\n")).to.match(told).and.contain(origin).and.not.contain("CORS");
+      await picture(page, name);
+      await page.context().close();
+    }
+    const { errors, page: without } = await open("");
+    await without.waitForLoadState("networkidle");
+    expect(errors.join("\n")).to.contain("data-key is missing");
+    upstream.setDefault({ pieces: ["Yes [1]."], usage: { prompt_tokens: 1_000, completion_tokens: 1_000 } });
+    const { page } = await open(`data-key="${await makeKey({ monthlyBudgetUsd: 0.008, maxTokens: 300 })}"`);
+    await ask(page);
+    await page.locator(".sources").waitFor();
+    await ask(page, "How is the pump bled before the heating season?");
+    await page.getByText("This chat has reached its limit for now.").waitFor();
+    await picture(page, "budget");
+    await page.context().close();
+  });
+});

@@ -1,3 +1,4 @@
+import { forEachConcurrent } from "../../src/lib/for-each-concurrent.ts";
 import type { Api } from "../cli/api.ts";
 import { answers, type Found, type Question } from "./questions.ts";
 import type { Setting } from "./settings.ts";
@@ -100,10 +101,8 @@ async function isCorrect(api: Api, model: string, { question, answer }: Question
 /** Works on some items at a time; the results are in the order of the items. */
 async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
-  const queue = items.entries();
-  const worker = async () => {
-    for (const [at, item] of queue) results[at] = await work(item);
-  };
-  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, worker));
+  await forEachConcurrent(items.entries(), CALLS_AT_ONCE, async ([at, item]) => {
+    results[at] = await work(item);
+  });
   return results;
 }

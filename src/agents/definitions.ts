@@ -32,7 +32,7 @@ export function makeAgentDefinitions(deps: AgentsDeps) {
     toolNames: deps.toolNames,
     checkQuota: (tenantId) => deps.quotas.check(tenantId, "agents"),
     publishedAs: ({ definition }) => definition.publish?.name,
-    async toChange(tenantId, body: AgentBody, earlier) {
+    async toChange({ tenantId }, body: AgentBody, earlier) {
       await checkDefinition(deps, tenantId, body);
       const tools = await deps.credentials.seal(tenantId, body.tools, earlier?.definition.tools ?? []);
       return { definition: { ...body, tools } };

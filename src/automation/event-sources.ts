@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { checkRoom } from "../definitions/definitions.ts";
 import { toView } from "../lib/defined.ts";
 import { AppError, invalidRequest, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
@@ -10,7 +11,6 @@ import type { DataKeys } from "../tenancy/data-keys.ts";
 import { open, seal } from "../tenancy/envelope.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { EventSourceBody, EventSourceView } from "./event-schemas.ts";
-import { checkRoom } from "./limits.ts";
 import { type SignedEvent, type SignedRequest, verifySignature } from "./signatures.ts";
 
 export type EventSourcesDeps = { store: Pick<Store, "eventSources">; dataKeys: DataKeys };
@@ -37,7 +37,7 @@ export function makeEventSources({ store: { eventSources }, dataKeys }: EventSou
       const secret = body.secret ?? madeSecret();
       if (kind === "standard-webhooks" && !isStandardSecret(secret))
         throw invalidRequest("secret", "secret: must be `whsec_` and 24 to 64 bytes in base64.");
-      await checkRoom("event sources", eventSources, tenantId);
+      await checkRoom("event sources", { store: eventSources, tenantId });
       const sealed = seal(await dataKeys.ensure(tenantId), Buffer.from(secret), contextOf(tenantId)).toString("base64");
       const _id = newId("eventSource");
       const source = { _id, tenantId, name, kind, event, sealed, createdBy, createdAt: new Date() };

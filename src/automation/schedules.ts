@@ -1,15 +1,14 @@
-import { makeDefinitions, toVersionView } from "../definitions/definitions.ts";
+import { checkRoom, makeDefinitions, toVersionView } from "../definitions/definitions.ts";
 import type { ToolNames } from "../definitions/tool-names.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { defined } from "../lib/defined.ts";
-import { invalidRequest, notFound } from "../lib/errors.ts";
+import { invalidRequest } from "../lib/errors.ts";
 import { jittered } from "../lib/jitter.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { ScheduleChange, ScheduleRecord } from "../store/schedule-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { firingEnd, firingIdOf, listFirings, toFiringView } from "./firings.ts";
-import { checkRoom } from "./limits.ts";
 import { toMaker } from "./makers.ts";
 import type { FiringView, ScheduleBody, ScheduleSummary, ScheduleView } from "./schemas.ts";
 import { readInput, readTarget, type Starter } from "./targets.ts";
@@ -25,8 +24,7 @@ export type SchedulesDeps = {
   toolNames: ToolNames;
 };
 
-/** A body with the caller whose rights its firings have. */
-type MadeBody = ScheduleBody & { caller: Caller; version?: number | undefined };
+type ScheduleReplacement = ScheduleBody & { version?: number | undefined };
 
 /** What tenants have started at times. */
 export function makeSchedules(deps: SchedulesDeps) {
@@ -35,21 +33,16 @@ export function makeSchedules(deps: SchedulesDeps) {
     what: "schedule",
     store: schedules,
     toolNames: deps.toolNames,
-    publishedAs: () => undefined,
-    checkQuota: (tenantId) => checkRoom("schedules", schedules, tenantId),
-    toChange: (_, body: Omit<MadeBody, "version">, earlier: ScheduleChange | undefined) =>
-      toChange(deps, body, earlier),
+    checkQuota: (tenantId) => checkRoom("schedules", { store: schedules, tenantId }),
+    toChange: (caller, body: Omit<ScheduleReplacement, "version">, earlier: ScheduleChange | undefined) =>
+      toChange(deps, caller, { body, earlier }),
     toView: toSummary,
     toSummary,
   });
-  const find = async (tenantId: string, id: string) => {
-    const schedule = await schedules.get(tenantId, id);
-    if (!schedule) throw notFound("schedule");
-    return schedule;
-  };
+  const { find } = definitions;
   return {
     /** @throws AppError `invalid_request`, `not_found` for its target, `quota_exceeded`, `compliance_blocked`. */
-    create: (caller: Caller, body: ScheduleBody) => definitions.create(caller, { ...body, caller }),
+    create: definitions.create,
     list: definitions.list,
     /** @throws AppError `not_found`. */
     async get(tenantId: string, id: string): Promise<ScheduleView> {
@@ -57,8 +50,7 @@ export function makeSchedules(deps: SchedulesDeps) {
       return { ...toSummary(schedule), nextTimes: nextTimesOf(schedule) };
     },
     /** Its firings have the rights of who replaced it. @throws AppError as `create`; `insufficient_role`, `wrong_state`. */
-    replace: (caller: Caller, id: string, body: ScheduleBody & { version?: number | undefined }) =>
-      definitions.replace(caller, id, { ...body, caller }),
+    replace: definitions.replace,
     remove: definitions.remove,
     /** @throws AppError `not_found`. */
     async firings(tenantId: string, id: string, page: PageQuery) {
@@ -83,15 +75,17 @@ export function makeSchedules(deps: SchedulesDeps) {
   };
 }
 
-/** What is stored of a body. Times that did not change keep the firing that comes next, also one that is overdue. */
+/** What is stored of a body; its firings have the rights of the caller. Times that did not change keep the firing that comes next, also one that is overdue. */
 async function toChange(
   { starter }: SchedulesDeps,
-  { caller, enabled: isEnabled, target, input, ...body }: Omit<MadeBody, "version">,
-  earlier: ScheduleChange | undefined,
+  caller: Caller,
+  given: { body: ScheduleBody; earlier: ScheduleChange | undefined },
 ): Promise<ScheduleChange> {
+  const { earlier } = given;
+  const { enabled: isEnabled, target, input, ...body } = given.body;
   const { name, cron, every, at, timezone, overlap, catchUp, jitterMs } = body;
-  const given = Object.entries({ cron, every, at }).filter(([, value]) => value !== undefined);
-  if (given.length !== 1) throw invalidRequest("cron", "cron: give exactly one of cron, every and at.");
+  const times = Object.values({ cron, every, at }).filter((value) => value !== undefined);
+  if (times.length !== 1) throw invalidRequest("cron", "cron: give exactly one of cron, every and at.");
   await starter.check(caller, target, input);
   const now = new Date();
   const isSame = (field: "cron" | "every" | "at" | "timezone") =>

@@ -1,8 +1,8 @@
-import { makeDefinitions, toVersionView } from "../definitions/definitions.ts";
+import { checkRoom, makeDefinitions, toVersionView } from "../definitions/definitions.ts";
 import type { ToolNames } from "../definitions/tool-names.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { defined } from "../lib/defined.ts";
-import { AppError, notFound, renameField } from "../lib/errors.ts";
+import { AppError, renameField } from "../lib/errors.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
 import type { TriggerChange, TriggerRecord } from "../store/trigger-store.ts";
@@ -10,7 +10,6 @@ import type { Caller } from "../tenancy/roles.ts";
 import type { Evaluator } from "../workflows/evaluator.ts";
 import type { TriggerBody, TriggerView } from "./event-schemas.ts";
 import { listFirings } from "./firings.ts";
-import { checkRoom } from "./limits.ts";
 import { toMaker } from "./makers.ts";
 import { readTarget, type Starter } from "./targets.ts";
 
@@ -22,8 +21,7 @@ export type TriggersDeps = {
   evaluator: Pick<Evaluator, "checkRules" | "checkValue" | "holds" | "valueOf">;
 };
 
-/** A body with the caller whose rights it starts things with. */
-type MadeBody = TriggerBody & { caller: Caller; version?: number | undefined };
+type TriggerReplacement = TriggerBody & { version?: number | undefined };
 
 /** What events start. */
 export function makeTriggers(deps: TriggersDeps) {
@@ -32,24 +30,22 @@ export function makeTriggers(deps: TriggersDeps) {
     what: "trigger",
     store: triggers,
     toolNames: deps.toolNames,
-    publishedAs: () => undefined,
-    checkQuota: (tenantId) => checkRoom("triggers", triggers, tenantId),
-    toChange: (_, body: Omit<MadeBody, "version">) => toChange(deps, body),
+    checkQuota: (tenantId) => checkRoom("triggers", { store: triggers, tenantId }),
+    toChange: (caller, body: Omit<TriggerReplacement, "version">) => toChange(deps, caller, body),
     toView,
     toSummary: toView,
   });
   return {
     /** @throws AppError `invalid_request`, `not_found` for its target, `quota_exceeded`. */
-    create: (caller: Caller, body: TriggerBody) => definitions.create(caller, { ...body, caller }),
+    create: definitions.create,
     list: definitions.list,
     get: definitions.get,
     /** It starts things with the rights of who replaced it. @throws AppError as `create`; `insufficient_role`, `wrong_state`. */
-    replace: (caller: Caller, id: string, body: TriggerBody & { version?: number | undefined }) =>
-      definitions.replace(caller, id, { ...body, caller }),
+    replace: definitions.replace,
     remove: definitions.remove,
     /** @throws AppError `not_found`. */
     async firings(tenantId: string, id: string, page: PageQuery) {
-      if (!(await triggers.get(tenantId, id))) throw notFound("trigger");
+      await definitions.find(tenantId, id);
       return listFirings({ firings, jobs: deps.jobs }, { tenantId, ownerId: id, page });
     },
   };
@@ -57,7 +53,8 @@ export function makeTriggers(deps: TriggersDeps) {
 
 async function toChange(
   { starter, evaluator }: TriggersDeps,
-  { caller, event, when, inputFrom, target, enabled: isEnabled }: Omit<MadeBody, "version">,
+  caller: Caller,
+  { event, when, inputFrom, target, enabled: isEnabled }: TriggerBody,
 ): Promise<TriggerChange> {
   const asker = { tenantId: caller.tenantId };
   if (when !== undefined) await byField(evaluator.checkRules(asker, [{ field: "trigger", rule: when }]));

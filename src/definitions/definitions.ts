@@ -42,12 +42,12 @@ type DefinitionKind<B extends Versioned, V, S, C, P> = {
   checkQuota?(tenantId: string): Promise<unknown>;
   /** Whether a definition finds only what its author may read, whoever uses it. */
   isOfItsCollections?: true;
-  /** The name of the tool that a definition is, if it is one. */
-  publishedAs(change: C): string | undefined;
+  /** The name of the tool that a definition is, if it is one; absent: none is. */
+  publishedAs?(change: C): string | undefined;
   /** The field of a body that holds it; default: `publish.name`. */
   nameField?: string;
   /** Checks a body; what is stored of it, in the place of `earlier`. @throws AppError as `create`. */
-  toChange(tenantId: string, body: Omit<B, "version">, earlier: C | undefined): Promise<C>;
+  toChange(caller: Caller, body: Omit<B, "version">, earlier: C | undefined): Promise<C>;
   /** What to check and store so that an old version holds again, in the place of the current one. */
   toRestored?(old: C, current: C): { body: Omit<B, "version">; earlier: C };
   toView(record: DefinitionRecord<C>): V;
@@ -59,11 +59,7 @@ export type Definitions<B extends Versioned, V, S> = ReturnType<typeof makeDefin
 /** Definitions of one kind, under the rule of both: members change and remove their own, admins those of others too. */
 export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: DefinitionKind<B, V, S, C, P>) {
   const { what, store } = kind;
-  const find = async (tenantId: string, id: string) => {
-    const record = await store.get(tenantId, id);
-    if (!record) throw notFound(what);
-    return record;
-  };
+  const find = makeFind(kind);
   const { requireChange, nameFor } = makeRights(kind);
   const findToChange = async (caller: Caller, id: string) => requireChange(caller, await find(caller.tenantId, id));
   const history = makeHistory<C>(kind.versions);
@@ -85,19 +81,19 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
   /** Puts a change in the place of the current record, under the name that it publishes. */
   const write = (caller: Caller, current: DefinitionRecord<C>, next: Replacement<C>): Promise<V> => {
     const { _id: id, tenantId } = current;
-    const tool = { tenantId, ownerId: id, name: nameFor(caller, next.change), earlier: kind.publishedAs(current) };
+    const tool = { tenantId, ownerId: id, name: nameFor(caller, next.change), earlier: kind.publishedAs?.(current) };
     return kind.toolNames.hold({ ...tool, field: kind.nameField }, () => put(caller, id, next));
   };
   return {
     /** @throws AppError `invalid_request`, `unknown_model`, `source_refused` with the field's `param`; `quota_exceeded`. */
     async create(caller: Caller, body: Omit<B, "version">): Promise<V> {
       const { tenantId, subject: createdBy } = caller;
-      const change = await kind.toChange(tenantId, body, undefined);
+      const change = await kind.toChange(caller, body, undefined);
       const name = nameFor(caller, change);
       await kind.checkQuota?.(tenantId);
       const now = new Date();
-      const about = { _id: newId(what), tenantId, version: 1, createdBy, createdAt: now, updatedAt: now };
-      const record = { ...change, ...about };
+      const times = { createdAt: now, updatedAt: now };
+      const record = { ...change, _id: newId(what), tenantId, version: 1, createdBy, ...times };
       const tool = { tenantId, ownerId: record._id, name, earlier: undefined };
       await kind.toolNames.hold({ ...tool, field: kind.nameField }, () => store.insert(record));
       await history.keep(record, createdBy);
@@ -106,6 +102,8 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
     /** The newest first. */
     list: async (tenantId: string, page: PageQuery): Promise<Page<S>> =>
       mapPage(await store.list(tenantId, page), kind.toSummary),
+    /** The record of one. @throws AppError `not_found`. */
+    find,
     /** @throws AppError `not_found`. */
     get: async (tenantId: string, id: string): Promise<V> => kind.toView(await find(tenantId, id)),
     /**
@@ -114,7 +112,7 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
      */
     async replace(caller: Caller, id: string, { version: expected, ...body }: B): Promise<V> {
       const current = await findToChange(caller, id);
-      return write(caller, current, { change: await kind.toChange(caller.tenantId, body, current), expected });
+      return write(caller, current, { change: await kind.toChange(caller, body, current), expected });
     },
     /** The versions that are kept, the newest first. @throws AppError `not_found`. */
     versions: async (tenantId: string, id: string) => history.list(await find(tenantId, id)),
@@ -128,18 +126,32 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
       const restored = kind.toRestored?.(changeOf(old), changeOf(current));
       if (current.version === version || !restored)
         throw new AppError("wrong_state", `The ${what} is at version ${current.version}.`);
-      const change = await kind.toChange(caller.tenantId, restored.body, restored.earlier);
+      const change = await kind.toChange(caller, restored.body, restored.earlier);
       return write(caller, current, { change, expected: current.version });
     },
     /** Its runs continue, and stay. @throws AppError `not_found`, `insufficient_role`. */
     async remove(caller: Caller, id: string): Promise<void> {
-      const { tenantId } = caller;
-      const earlier = kind.publishedAs(await findToChange(caller, id));
-      await kind.toolNames.hold({ tenantId, ownerId: id, name: undefined, earlier }, async () => {
-        if (!(await store.remove(tenantId, id))) throw notFound(what);
-        await kind.versions?.removeAll(tenantId, id);
+      const current = await findToChange(caller, id);
+      const about = { tenantId: caller.tenantId, ownerId: id, name: undefined, earlier: kind.publishedAs?.(current) };
+      await kind.toolNames.hold(about, async () => {
+        if (!(await store.remove(caller.tenantId, id))) throw notFound(what);
+        await kind.versions?.removeAll(caller.tenantId, id);
       });
     },
+  };
+}
+
+function makeFind<C>({
+  what,
+  store,
+}: {
+  what: Parameters<typeof notFound>[0];
+  store: Pick<DefinitionStore<C, never>, "get">;
+}) {
+  return async (tenantId: string, id: string): Promise<DefinitionRecord<C>> => {
+    const record = await store.get(tenantId, id);
+    if (!record) throw notFound(what);
+    return record;
   };
 }
 
@@ -161,11 +173,26 @@ function makeRights<C>(
     },
     /** The name that a change is published under. @throws AppError `insufficient_scope`. */
     nameFor(caller: Caller, change: C): string | undefined {
-      const name = kind.publishedAs(change);
+      const name = kind.publishedAs?.(change);
       if (name !== undefined && !kind.isOfItsCollections) requireUnlimited(caller);
       return name;
     },
   };
+}
+
+/** What a tenant may have of kinds without a setting of their own: schedules, triggers, event sources, each. */
+const MAX_OF_A_KIND = 1_000;
+
+/** @throws AppError `quota_exceeded` when the tenant has as many of a kind as it may. */
+export async function checkRoom(
+  what: string,
+  of: { store: { count(tenantId: string, limit: number): Promise<number> }; tenantId: string; most?: number },
+): Promise<void> {
+  const { store, tenantId, most = MAX_OF_A_KIND } = of;
+  if ((await store.count(tenantId, most)) < most) return;
+  throw new AppError("quota_exceeded", `A tenant may have ${most} ${what}. Delete some first.`, {
+    details: { limit: most },
+  });
 }
 
 /** The schema of a replacement's body, by that of the body of a new definition. */

@@ -1,4 +1,4 @@
-import { makeDefinitions, toVersionView } from "../definitions/definitions.ts";
+import { checkRoom, makeDefinitions, toVersionView } from "../definitions/definitions.ts";
 import type { ToolNames } from "../definitions/tool-names.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { defined, toView } from "../lib/defined.ts";
@@ -21,7 +21,7 @@ type SubscriptionsDeps = {
   toolNames: ToolNames;
 };
 
-type MadeBody = WebhookBody & { caller: Caller; version?: number | undefined };
+type WebhookReplacement = WebhookBody & { version?: number | undefined };
 
 /** The addresses that a tenant has told of what happens in it, and the messages to them. */
 export function makeSubscriptions({ store: { webhooks, deliveries }, jobs, egress, toolNames }: SubscriptionsDeps) {
@@ -29,16 +29,10 @@ export function makeSubscriptions({ store: { webhooks, deliveries }, jobs, egres
     what: "webhook",
     store: webhooks,
     toolNames,
-    publishedAs: () => undefined,
-    async checkQuota(tenantId) {
-      if ((await webhooks.count(tenantId, MAX_WEBHOOKS)) < MAX_WEBHOOKS) return;
-      throw new AppError("quota_exceeded", `A tenant may have ${MAX_WEBHOOKS} webhooks. Delete some first.`, {
-        details: { limit: MAX_WEBHOOKS },
-      });
-    },
+    checkQuota: (tenantId) => checkRoom("webhooks", { store: webhooks, tenantId, most: MAX_WEBHOOKS }),
     async toChange(
-      _,
-      { caller, url, events, description, enabled }: Omit<MadeBody, "version">,
+      caller,
+      { url, events, description, enabled }: Omit<WebhookReplacement, "version">,
     ): Promise<WebhookChange> {
       egress.check(url, "url");
       const unique = [...new Set(events)];
@@ -49,23 +43,22 @@ export function makeSubscriptions({ store: { webhooks, deliveries }, jobs, egres
     toView: toWebhookView,
     toSummary: toWebhookView,
   });
-  const find = async (tenantId: string, id: string) => {
-    const webhook = await webhooks.get(tenantId, id);
-    if (!webhook) throw notFound("webhook");
-    return webhook;
-  };
+  const { find } = definitions;
   return {
     /** @throws AppError `source_refused` for an address that is never called, `quota_exceeded`. */
     async create(caller: Caller, body: WebhookBody): Promise<WebhookView> {
-      const created = await definitions.create(caller, { ...body, caller });
+      const created = await definitions.create(caller, body);
       jobs.webhooksChanged(caller.tenantId);
       return created;
     },
     list: definitions.list,
     get: definitions.get,
     /** @throws AppError as `create`; `not_found`, `wrong_state`. */
-    replace: (caller: Caller, id: string, body: WebhookBody & { version?: number | undefined }) =>
-      definitions.replace(caller, id, { ...body, caller }),
+    async replace(caller: Caller, id: string, body: WebhookReplacement): Promise<WebhookView> {
+      const replaced = await definitions.replace(caller, id, body);
+      jobs.webhooksChanged(caller.tenantId);
+      return replaced;
+    },
     remove: definitions.remove,
     /** @throws AppError `not_found`. */
     async deliveries(tenantId: string, id: string, page: PageQuery): Promise<Page<DeliveryView>> {

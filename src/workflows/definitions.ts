@@ -25,7 +25,7 @@ export function makeWorkflowDefinitions(
     toolNames: deps.toolNames,
     checkQuota: (tenantId) => deps.quotas.check(tenantId, "workflows"),
     publishedAs: ({ tool }) => tool?.name,
-    async toChange(tenantId, body: WorkflowBody) {
+    async toChange({ tenantId }, body: WorkflowBody) {
       checkDefinitionSize(body, "steps"); // first: the other checks take longer, the larger it is
       await checkDefinition(deps, tenantId, body);
       const { name, description, steps, inputSchema, publish } = body;

@@ -11,20 +11,15 @@ import { expect } from "chai";
 import OpenAI from "openai";
 import { z } from "zod";
 import type { Behaviour } from "../support/fake-provider/behaviour.ts";
-import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import type { WireRequest } from "../support/fake-provider/wire-format.ts";
-import { makeClient } from "../support/http-client.ts";
-import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import {
+  question,
+  reported,
+  startWeatherPlatform,
+  type WeatherPlatform,
+  weatherModels,
+} from "../support/weather-models.ts";
 
-/** One model of each kind of provider. */
-const models = {
-  "OpenAI's wire": "gpt-6-luna",
-  "a custom provider of the chat wire": "lab/small",
-  "Anthropic's wire": "claude-haiku-5-5",
-  "the offline model": "switchyard-offline",
-} as const;
-const question = "How is the weather in Graz?";
-const reported = "The weather in Graz is rain of strength 7431.";
 const summary = "They spoke of rain of strength 7431 in Graz.";
 
 /** A model that calls the tool once, repeats what that returned, and summarises. */
@@ -37,35 +32,20 @@ function play(body: WireRequest): Behaviour {
 
 describe("sessions of @openai/agents", function () {
   this.timeout(60_000);
-  let upstream: FakeProvider;
-  let test: TestPlatform;
+  let started: WeatherPlatform;
+  let upstream: WeatherPlatform["upstream"];
+  let test: WeatherPlatform["test"];
   let client: OpenAI;
   before(async () => {
-    upstream = await startFakeProvider();
-    test = await startPlatform({
-      workers: false,
-      env: {
-        OPENAI_API_KEY: "sk-platform-openai-0123456789",
-        OPENAI_BASE_URL: upstream.url,
-        ANTHROPIC_API_KEY: "sk-ant-platform-0123456789",
-        ANTHROPIC_BASE_URL: upstream.origin,
-        FETCH_ALLOW_ORIGINS: upstream.origin,
-      },
-    });
-    const admin = makeClient({ url: test.url, key: test.keys.admin });
-    const model = { id: "small", type: "chat", contextWindow: 32_000, inputUsdPerMTok: 1, outputUsdPerMTok: 2 };
-    const lab = { baseUrl: upstream.url, key: "sk-lab-0123456789", wire: "openai-chat", models: [model] };
-    expect((await admin.request("PUT", "/ai/providers/custom/lab", { body: lab })).status).to.equal(200);
+    started = await startWeatherPlatform();
+    ({ upstream, test } = started);
     client = new OpenAI({ baseURL: `${test.url}/v1`, apiKey: test.keys.member, maxRetries: 0 });
   });
   beforeEach(() => {
     upstream.reset();
     upstream.setDefault(play);
   });
-  after(async () => {
-    await test.close();
-    await upstream.close();
-  });
+  after(() => started?.close());
 
   const weather = tool({
     name: "weather",
@@ -77,7 +57,7 @@ describe("sessions of @openai/agents", function () {
     new Runner({ modelProvider: new OpenAIProvider({ openAIClient: client }), tracingDisabled: true });
   const sent = () => JSON.stringify(upstream.requests.at(-1)?.body);
 
-  for (const [kind, model] of Object.entries(models)) {
+  for (const [kind, model] of Object.entries(weatherModels)) {
     const agent = new Agent({ name: "Weather agent", instructions: "Ask the tool.", model, tools: [weather] });
 
     it(`keep a conversation on the server, on ${kind}`, async () => {

@@ -163,22 +163,10 @@ describe("reports about approvals", function () {
     await runs.reach(second.path, "completed");
     expect(runs.paid()).to.deep.equal([1]);
   });
-});
 
-/** The result of a call is lost after its effect, so that the call is made again. */
-describe("reports about effects that happened twice", function () {
-  this.timeout(60_000);
-  let harness: AgentHarness;
-  let runs: ReturnType<typeof makeApprovalRuns>;
-  before(async () => {
-    harness = await openAgentHarness({ RECONCILE_EVERY_MS: "300" });
-    runs = makeApprovalRuns(harness);
-  });
-  after(() => harness?.close());
-
+  /** The result of a call is lost after its effect, so that the call is made again. */
   for (const report of ["crewAI 5802: after a retry", "stripe/ai 402: after a worker that died before it knew"]) {
     it(`${report}, the call carries the key of the first attempt`, async () => {
-      runs.effects.splice(0);
       runs.callOnce(runs.pay(9));
       const { runId, path, jobId } = await runs.start(await runs.createAgent([runs.payTool()]));
       const [approval] = await runs.pending(runId);

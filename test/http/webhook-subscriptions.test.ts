@@ -90,6 +90,17 @@ describe("a webhook of a tenant", () => {
     for (const each of [id, all]) await admin.delete(`/webhooks/${each}`);
   });
 
+  it("is told of the next job once its replacement names jobs", async () => {
+    const id = await make("/replaced", ["approval.requested"]);
+    await runWorkflow(quiet);
+    const body = { url: `${origin}/replaced`, events: ["job.completed"] };
+    expect((await admin.request("PUT", `/webhooks/${id}`, { body })).status).to.equal(200);
+    const job = await runWorkflow(quiet);
+    const [message] = await arrived("/replaced");
+    expect(message?.data.jobId).to.equal(job.at("jobId"));
+    await admin.delete(`/webhooks/${id}`);
+  });
+
   it("is told again until it accepts, and on request once more", async () => {
     answers = [500];
     const id = await make("/again", ["job.completed"]);

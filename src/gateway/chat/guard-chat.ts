@@ -109,48 +109,59 @@ function isClear(guard: PolicyGuard, item: Record<string, unknown>): boolean {
   return JSON.stringify(guarded) === JSON.stringify(said);
 }
 
+/** What reads a text in parts: it may hold some of it back. */
+type Lane = Pick<StreamGuard, "push" | "end">;
+/** A part of a stream that says some text of an answer. */
+type Delta = Extract<StreamPart, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>;
+
+export const isDelta = (part: { type: string }): part is Delta =>
+  part.type === "text-delta" || part.type === "reasoning-delta" || part.type === "tool-call-delta";
+
 /**
- * Guards the parts of a stream as they come. Text, reasoning and the arguments of each call are read apart; what one of them holds
- * back goes on when another one begins. Its result throws as `guardAnswer`.
+ * Reads text, reasoning and the arguments of each call of a stream apart, each by a lane of its own. What one of them holds back
+ * goes on when another one begins.
  */
-export function makePartsGuard(guard: PolicyGuard) {
-  const lanes = new Map<string, { guard: StreamGuard; toPart(text: string): StreamPart }>();
-  const laneOf = (name: string, make: () => { guard: StreamGuard; toPart(text: string): StreamPart }) => {
-    const known = lanes.get(name) ?? make();
-    lanes.set(name, known);
-    return known;
-  };
-  const flush = (but?: string): StreamPart[] =>
-    [...lanes].flatMap(([name, lane]) => {
-      const rest = name === but ? "" : lane.guard.end();
-      return rest === "" ? [] : [lane.toPart(rest)];
+export function makeLanes<L extends Lane>(open: (type: Delta["type"]) => L) {
+  const lanes = new Map<string, { lane: L; toPart(text: string): Delta }>();
+  const flush = (but?: string): Delta[] =>
+    [...lanes].flatMap(([name, { lane, toPart }]) => {
+      const rest = name === but ? "" : lane.end();
+      return rest === "" ? [] : [toPart(rest)];
     });
+  return {
+    /** What goes on of a part, after what the other lanes held back. */
+    take(part: Delta): Delta[] {
+      const isCall = part.type === "tool-call-delta";
+      const name = isCall ? `call ${part.index}` : part.type;
+      const toPart = (text: string): Delta =>
+        isCall ? { type: part.type, index: part.index, argumentsDelta: text } : { type: part.type, text };
+      const { lane } = lanes.get(name) ?? { lane: open(part.type) };
+      lanes.set(name, { lane, toPart });
+      const said = lane.push(isCall ? part.argumentsDelta : part.text);
+      const isNamed = isCall && (part.id !== undefined || part.name !== undefined);
+      if (isNamed) return [...flush(name), { ...part, argumentsDelta: said }];
+      return [...flush(name), ...(said === "" ? [] : [toPart(said)])];
+    },
+    /** What is held back. */
+    flush: () => flush(),
+    lanes: () => lanes.values().map(({ lane }) => lane),
+  };
+}
+
+/** Guards the parts of a stream as they come. Its result throws as `guardAnswer`. */
+export function makePartsGuard(guard: PolicyGuard) {
+  const { take, flush, lanes } = makeLanes((type) => {
+    if (type === "tool-call-delta") return guard.stream("toolInput", "toolCalls", true);
+    return guard.stream("output", type === "text-delta" ? "text" : "reasoning");
+  });
   const guardOne = (part: StreamPart): StreamPart[] => {
-    if (part.type === "text-delta" || part.type === "reasoning-delta") {
-      const { type } = part;
-      const toPart = (text: string): StreamPart => ({ type, text });
-      const lane = laneOf(type, () => ({
-        guard: guard.stream("output", type === "text-delta" ? "text" : "reasoning"),
-        toPart,
-      }));
-      const sent = lane.guard.push(part.text);
-      return [...flush(type), ...(sent === "" ? [] : [toPart(sent)])];
-    }
-    if (part.type === "tool-call-delta") {
-      const { index, argumentsDelta, ...named } = part;
-      const toPart = (text: string): StreamPart => ({ type: "tool-call-delta", index, argumentsDelta: text });
-      const name = `call ${index}`;
-      const lane = laneOf(name, () => ({ guard: guard.stream("toolInput", "toolCalls", true), toPart }));
-      const sent = lane.guard.push(argumentsDelta);
-      const isNamed = named.id !== undefined || named.name !== undefined;
-      return [...flush(name), ...(sent === "" && !isNamed ? [] : [{ ...part, argumentsDelta: sent }])];
-    }
+    if (isDelta(part)) return take(part);
     if (part.type === "reasoning-item") return [...flush(), ...(isClear(guard, part.item) ? [part] : [])];
     return part.type === "end" ? [...flush(), part] : [part];
   };
   const guardParts = (parts: readonly StreamPart[]) => parts.flatMap(guardOne);
   return Object.assign(guardParts, {
     /** Whether anything is held back. */
-    isHolding: () => lanes.values().some((lane) => lane.guard.isHolding()),
+    isHolding: () => lanes().some((lane) => lane.isHolding()),
   });
 }

@@ -38,6 +38,9 @@ function toSafeNode(text, origins) {
   const fragment = /** @type {DocumentFragment} */ (
     /** @type {unknown} */ (DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed))
   );
+  // Wide ones scroll, which must not need a mouse.
+  for (const wide of /** @type {NodeListOf<HTMLElement>} */ (fragment.querySelectorAll("pre, table")))
+    wide.tabIndex = 0;
   for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (fragment.querySelectorAll("a[href]"))) {
     if (origins && !origins.includes(link.origin)) {
       link.replaceWith(...link.childNodes);

@@ -3,6 +3,7 @@ import { type FakeProvider, startFakeProvider } from "../support/fake-provider/s
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
 import { startToolServer, type ToolServer } from "../support/tool-server.ts";
 
 const MODEL = "scribe/small";
@@ -230,6 +231,24 @@ describe("widget keys that answer from documents", function () {
     }
     const { widget } = await make({ collections: ["site"], models: [MODEL] });
     expect((await widget.post("/ai/chat", asking(question))).status, "another key").to.equal(200);
+  });
+
+  it("pay from it for all that an answer takes, the rewriting of a search too", async () => {
+    const usage = { prompt_tokens: 1_000, completion_tokens: 100 };
+    const rewriting = { ...searchTool, config: { collection: "site", rewrite: { model: MODEL } } };
+    const { made, widget } = await make({ agentId: await makeAgent([rewriting]), monthlyBudgetUsd: 1 });
+    upstream.setDefault(({ tools, messages }) => {
+      const hasSearched = (messages as { role: string }[]).some(({ role }) => role === "tool");
+      const search = { id: "c1", name: "rag_query", arguments: '{"query":"bleed the pump"}' };
+      return tools && !hasSearched ? { toolCalls: [search], usage } : { pieces: ["pump bleeding"], usage };
+    });
+    await ask(widget);
+    expect(upstream.requests).to.have.lengthOf(3);
+    await test.platform.gateway.flush();
+    const month = `${new Date().toISOString().slice(0, 7)}:${made.string("id")}`;
+    const { leftNanoUsd, reservedNanoUsd } =
+      (await test.platform.store.budgets.find(await tenantOf(test), month)) ?? {};
+    expect([leftNanoUsd, reservedNanoUsd]).to.deep.equal([1e9 - 3 * 3_500_000, 0]);
   });
 
   it("reach no other collection, tool or address, whatever 30 documents tell a model that obeys", async () => {

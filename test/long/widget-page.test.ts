@@ -16,6 +16,13 @@ const shots = process.env.SHOTS;
 const MODEL = "scribe/small";
 const manual = "# P-100\n\nBleed the pump before each heating season. Open the valve until no air comes.";
 
+/** The computed values of these properties of a part of the widget. */
+const styleOf = (page: Page, selector: string, names: string[]) =>
+  page.evaluate(`(() => {
+    const style = getComputedStyle(document.body.lastElementChild.shadowRoot.querySelector(${JSON.stringify(selector)}));
+    return ${JSON.stringify(names)}.map((name) => style[name]);
+  })()`);
+
 /** An answer with all that was drawn wrong before. */
 const drawn = `Before each season [1: "Bleed the pump before each heating season"].
 
@@ -125,22 +132,16 @@ describe("the widget on a page of another origin", function () {
       await ask(page);
       const answer = page.locator(".turn.rendered", { has: page.locator(".sources") });
       await answer.waitFor();
-      expect(await answer.locator(".sources li").innerText()).to.match(
-        /Pump manual.*P-100\s+.?Bleed the pump before each/s,
+      expect(await answer.locator(".sources li").textContent()).to.match(
+        /Pump manual.*P-100\s*.?Bleed the pump before each/s,
       );
       expect(await answer.locator("ol > li, ul > li").count()).to.equal(4);
       expect(await answer.locator("td").allInnerTexts()).to.deep.equal(["Valve", "12 Nm"]);
-      expect(await answer.locator("pre").innerText()).to.contain("pump --bleed");
+      expect(await answer.locator("pre").textContent()).to.contain("pump --bleed");
       expect(await answer.locator("a").count(), "links that nobody allowed").to.equal(0);
-      const styles = await answer
-        .locator(".text ol > li")
-        .first()
-        .evaluate((item) => {
-          const { backgroundColor, display } = getComputedStyle(item);
-          return { backgroundColor, display };
-        });
-      expect(styles).to.deep.equal({ backgroundColor: "rgba(0, 0, 0, 0)", display: "list-item" });
-      const widens = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      const styles = await styleOf(page, ".rendered .text ol > li", ["backgroundColor", "display"]);
+      expect(styles).to.deep.equal(["rgba(0, 0, 0, 0)", "list-item"]);
+      const widens = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
       expect(widens, "the widget widens the page").to.equal(false);
       await answer.locator(".text ol").scrollIntoViewIfNeeded();
       await picture(page, name);
@@ -175,13 +176,10 @@ describe("the widget on a page of another origin", function () {
     const attributes = `data-key="${await makeKey()}" data-color="#7a1f5c" data-side="left" data-lang="de" data-theme="dark" data-greeting="Servus!"`;
     const { page } = await open(attributes);
     await page.getByRole("button", { name: "Chat öffnen: Chat" }).click();
-    expect(await page.locator(".turn").innerText()).to.equal("Servus!");
+    expect(await page.locator(".turn").textContent()).to.equal("Servus!");
     expect(await page.locator("textarea").getAttribute("placeholder")).to.equal("Nachricht schreiben…");
-    const bubble = await page.locator("button.bubble").evaluate((node) => {
-      const { left, backgroundColor } = getComputedStyle(node);
-      return { left, backgroundColor };
-    });
-    expect(bubble).to.deep.equal({ left: "20px", backgroundColor: "rgb(122, 31, 92)" });
+    const bubble = await styleOf(page, "button.bubble", ["left", "backgroundColor"]);
+    expect(bubble).to.deep.equal(["20px", "rgb(122, 31, 92)"]);
     await ask(page, "Which zeppelin insurance do astronauts prefer?");
     await page.getByText("Dazu habe ich in den Dokumenten nichts gefunden.").waitFor();
     await picture(page, "own");

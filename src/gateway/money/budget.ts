@@ -61,6 +61,8 @@ const MAX_REST_MS = 900_000;
 const MAX_WAIT_MS = 60_000;
 /** Maximum calls of a tenant that wait in this process, so that its other places for requests stay free. */
 const MAX_WAITING = 32;
+/** How long a key's month is kept: longer than it lasts, and than its last calls take. */
+const KEY_MONTH_MS = 62 * 86_400_000;
 
 /**
  * Budgets a month of tenants, which hold for the tenants too that they made, and of keys. What is left is one number in the store, taken
@@ -231,8 +233,11 @@ function makeMonths(store: BudgetDeps["store"], onRejection: () => void) {
       if (there) await store.budgets.moveLimit(there, limitNanoUsd);
       else {
         // A key has its budget from its first call on.
-        const spent = keyId === undefined ? await spentIn(tenantId, month) : 0;
-        await store.budgets.begin(tenantId, record, { limitNanoUsd, leftNanoUsd: limitNanoUsd - spent });
+        const begun =
+          keyId === undefined
+            ? { leftNanoUsd: limitNanoUsd - (await spentIn(tenantId, month)) }
+            : { leftNanoUsd: limitNanoUsd, expiresAt: new Date(Date.now() + KEY_MONTH_MS) };
+        await store.budgets.begin(tenantId, record, { limitNanoUsd, ...begun });
       }
     }
     throw changesTooOften();

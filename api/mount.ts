@@ -18,7 +18,13 @@ import { admit } from "./middleware/rate-limit.ts";
 import { rejectForeignHost } from "./middleware/same-origin.ts";
 import type { TakeTurn } from "./middleware/throttle-unauthenticated.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";
-import { admitWidget, requireKnownFields, respondToPreflight, showToPage } from "./middleware/widget-access.ts";
+import {
+  admitWidget,
+  hideFromPage,
+  requireKnownFields,
+  respondToPreflight,
+  showToPage,
+} from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
 import { makeReadTurns, type ReadTurns } from "./read-turns.ts";
 import {
@@ -148,7 +154,8 @@ function serveRoute(
     const caller = door === undefined ? anonymous : await authenticate(ctx, door, client);
     let rejection: AppError | undefined;
     if (door !== undefined) {
-      admitWidget(ctx, caller, route.isForWidgets === true);
+      if (caller.widget) admitWidget(ctx, caller.widget, route.isForWidgets === true);
+      else if (route.isForWidgets) hideFromPage(ctx);
       if (route.isForAllCollections) requireUnlimited(caller);
       const admitting = admit(ctx, tenancy, { caller, client });
       if (route.envelope) rejection = await rejectionOf(admitting);

@@ -12,8 +12,7 @@ const PREFLIGHT_MAX_AGE_S = 600;
 
 /**
  * Lets a page read the response of a route for widgets (https://fetch.spec.whatwg.org/#http-cors-protocol), a refusal too: why a
- * key is refused helps the page's author, and says nothing of the tenant. Call it before the key is known: `admitWidget` takes it
- * back when it turns out to be an API key.
+ * key is refused helps the page's author, and says nothing of the tenant. Call it before the key is known.
  */
 export function showToPage(ctx: ApiContext): void {
   const origin = ctx.get("origin");
@@ -24,14 +23,10 @@ export function showToPage(ctx: ApiContext): void {
 }
 
 /**
- * Lets a page of an allowed origin use its widget key. API keys do not belong in a page, and so no page reads what they get.
+ * Lets a page of an allowed origin use its widget key.
  * @throws AppError `insufficient_scope` for a route that is not for widgets, and for a page of another origin.
  */
-export function admitWidget(ctx: ApiContext, { widget }: Caller, isForWidgets: boolean): void {
-  if (!widget) {
-    if (isForWidgets) hideFromPage(ctx);
-    return;
-  }
+export function admitWidget(ctx: ApiContext, widget: NonNullable<Caller["widget"]>, isForWidgets: boolean): void {
   if (!isForWidgets) throw new AppError("insufficient_scope", "A widget key can only chat.");
   const origin = ctx.get("origin");
   if (widget.allowedOrigins === undefined || widget.allowedOrigins.includes(origin)) return;
@@ -40,7 +35,8 @@ export function admitWidget(ctx: ApiContext, { widget }: Caller, isForWidgets: b
   throw new AppError("insufficient_scope", message);
 }
 
-function hideFromPage({ state }: ApiContext): void {
+/** Takes `showToPage` back: API keys do not belong in a page, and so no page reads what they get. */
+export function hideFromPage({ state }: ApiContext): void {
   for (const name of ["access-control-allow-origin", "access-control-expose-headers", "vary"])
     delete state.headers[name];
 }

@@ -54,7 +54,7 @@ header button{border:0;background:none;color:inherit;font-size:1.1rem;padding:.2
 .turn{flex:none;box-sizing:border-box;max-width:85%;padding:.5rem .75rem;border-radius:10px;white-space:pre-wrap;overflow-wrap:anywhere;background:#8882;align-self:flex-start}
 .user{align-self:flex-end;background:var(--accent);color:var(--on-accent)}
 .error{background:#dc262622;border:1px solid #dc262688}
-.error button{margin-left:.5rem}
+.error button{display:block;margin-top:.4rem}
 .rendered{white-space:normal;max-width:100%}
 .text>*{margin:.4rem 0}
 .text>:first-child{margin-top:0}
@@ -73,6 +73,7 @@ a{color:LinkText}
 .sources q{display:block;opacity:.85}
 form{display:flex;gap:.5rem;padding:.7rem;border-top:1px solid #8884}
 textarea{flex:1;min-width:0;resize:none;font:inherit;padding:.45rem .6rem;border:1px solid #8888;border-radius:8px;background:Field;color:FieldText}
+textarea::placeholder{color:inherit;opacity:.75}
 form button{border:0;border-radius:8px;padding:0 .9rem;background:var(--accent);color:var(--on-accent)}
 form button:disabled{opacity:.5;cursor:default}
 .sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}`;

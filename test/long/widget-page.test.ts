@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
-import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
@@ -10,6 +9,7 @@ import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { findBarriers, openBrowser } from "../trials/console-check/browser.ts";
+import { askWidget, drawn, type Look, openShop, visit } from "../trials/console-check/shop.ts";
 
 /** Set it to keep a picture of each look there. */
 const shots = process.env.SHOTS;
@@ -23,48 +23,18 @@ const styleOf = (page: Page, selector: string, names: string[]) =>
     return ${JSON.stringify(names)}.map((name) => style[name]);
   })()`);
 
-/** An answer with all that was drawn wrong before. */
-const drawn = `Before each season [1: "Bleed the pump before each heating season"].
-
-1. Close the mains
-2. Open the valve
-   - until no air comes
-
-| Part | Torque |
-|---|---|
-| Valve | 12 Nm |
-
-\`\`\`sh
-pump --bleed --until-no-air --and-write-a-long-line-that-must-scroll-in-its-own-box
-\`\`\`
-
-[Elsewhere](https://evil.example/login) ![x](https://evil.example/x.png)`;
-
 describe("the widget on a page of another origin", function () {
   this.timeout(120_000);
   let test: TestPlatform;
   let upstream: FakeProvider;
-  let shop: Server;
-  let origin: string;
+  let shop: Awaited<ReturnType<typeof openShop>>;
   let admin: ApiClient;
   let browser: Browser;
   let closing: Disposables | undefined;
   before(async function () {
     if (!process.env.CHROMIUM && !existsSync("/usr/bin/chromium")) skipTest(this, "there is no Chromium");
     upstream = await startFakeProvider();
-    shop = createServer((request, response) => {
-      const attributes = new URL(request.url ?? "/", "http://shop").searchParams.get("with") ?? "";
-      const policy = `default-src 'none'; script-src ${test.url}; connect-src ${test.url}`;
-      response.writeHead(200, { "content-type": "text/html; charset=utf-8", "content-security-policy": policy });
-      const script = `<script src="${test.url}/widget.js" ${attributes} async></script>`;
-      response.end(
-        `<!doctype html><html lang="en"><title>Shop</title><main><h1>Shop</h1><p>Pumps.</p></main>${script}</html>`,
-      );
-    });
-    await new Promise<void>((resolve) => void shop.listen(0, "127.0.0.1", resolve));
-    const address = shop.address();
-    origin = `http://127.0.0.1:${typeof address === "object" && address ? address.port : 0}`;
-    test = await startPlatform({ env: { FETCH_ALLOW_ORIGINS: `${upstream.origin},${origin}` } });
+    test = await startPlatform({ env: { FETCH_ALLOW_ORIGINS: upstream.origin } });
     admin = makeClient({ url: test.url, key: test.keys.owner });
     const provider = {
       baseUrl: upstream.url,
@@ -79,6 +49,7 @@ describe("the widget on a page of another origin", function () {
     );
     await withDisposables(async (disposables) => {
       browser = await openBrowser(disposables);
+      shop = await openShop(disposables, test.url);
       closing = disposables;
     });
   });
@@ -87,31 +58,21 @@ describe("the widget on a page of another origin", function () {
     await closing?.close();
     await test?.close();
     await upstream?.close();
-    shop?.close();
-    shop?.closeAllConnections();
   });
 
   const makeKey = async (body: object = {}) =>
     (
-      await admin.post("/ai/widget/key", { collections: ["site"], models: [MODEL], allowedOrigins: [origin], ...body })
+      await admin.post("/ai/widget/key", {
+        collections: ["site"],
+        models: [MODEL],
+        allowedOrigins: [shop.origin],
+        ...body,
+      })
     ).string("key");
-  const open = async (attributes: string, look: { colorScheme?: "light" | "dark"; width?: number } = {}) => {
-    const { colorScheme = "light", width = 1_000 } = look;
-    const context = await browser.newContext({ viewport: { width, height: 760 }, colorScheme });
-    const page = await context.newPage();
-    page.setDefaultTimeout(30_000);
-    const errors: string[] = [];
-    const asked: string[] = [];
-    page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
-    page.on("request", (request) => asked.push(new URL(request.url()).origin));
-    await page.goto(`${origin}/?with=${encodeURIComponent(attributes)}`);
-    return { page, errors, asked };
-  };
-  const ask = async (page: Page, question = "When is the pump bled before the heating season?") => {
-    if ((await page.locator("textarea").count()) === 0 || !(await page.locator("textarea").isVisible()))
-      await page.locator("button.bubble").click();
-    await page.locator("textarea").fill(question);
-    await page.locator("form button").click();
+  const open = async (attributes: string, look: Look = {}) => {
+    const visited = await visit(browser, shop.addressOf(attributes), look);
+    visited.page.setDefaultTimeout(30_000);
+    return visited;
   };
   const picture = async (page: Page, name: string) => {
     if (!shots) return;
@@ -128,8 +89,8 @@ describe("the widget on a page of another origin", function () {
       { name: "narrow", width: 390 },
     ] as const;
     for (const { name, ...look } of looks) {
-      const { page, errors, asked } = await open(`data-key="${key}" data-title="Ask us"`, look);
-      await ask(page);
+      const { page, errors, asked, leave } = await open(`data-key="${key}" data-title="Ask us"`, look);
+      await askWidget(page);
       const answer = page.locator(".turn.rendered", { has: page.locator(".sources") });
       await answer.waitFor();
       expect(await answer.locator(".sources li").textContent()).to.match(
@@ -147,21 +108,21 @@ describe("the widget on a page of another origin", function () {
       await picture(page, name);
       expect(await findBarriers(page)).to.deep.equal([]);
       expect(errors).to.deep.equal([]);
-      expect(new Set(asked)).to.deep.equal(new Set([origin, new URL(test.url).origin]));
-      await page.context().close();
+      expect(asked).to.deep.equal(new Set([shop.origin, new URL(test.url).origin]));
+      await leave();
     }
   });
 
   it("keeps the conversation over a reload, until a new one is begun", async () => {
     upstream.setDefault({ pieces: ['Before each season [1: "Bleed the pump before"].'] });
-    const { page } = await open(`data-key="${await makeKey()}"`);
-    await ask(page);
+    const { page, leave } = await open(`data-key="${await makeKey()}"`);
+    await askWidget(page);
     await page.locator(".sources").waitFor();
     await page.reload();
     await page.locator(".sources").waitFor();
     expect(await page.locator(".turn").allInnerTexts()).to.have.lengthOf(3);
     await picture(page, "reload");
-    await ask(page, "And how is the pump bled before the heating season?");
+    await askWidget(page, "And how is the pump bled before the heating season?");
     await page.locator(".sources").nth(1).waitFor();
     const { messages } = (upstream.requests.at(-1)?.body ?? {}) as { messages: { role: string }[] };
     expect(messages.map(({ role }) => role)).to.deep.equal(["system", "user", "assistant", "user"]);
@@ -169,21 +130,21 @@ describe("the widget on a page of another origin", function () {
     await page.reload();
     await page.locator(".turn").first().waitFor();
     expect(await page.locator(".turn").allInnerTexts()).to.have.lengthOf(1);
-    await page.context().close();
+    await leave();
   });
 
   it("has colours, a side, a language and texts of the page's own", async () => {
     const attributes = `data-key="${await makeKey()}" data-color="#7a1f5c" data-side="left" data-lang="de" data-theme="dark" data-greeting="Servus!"`;
-    const { page } = await open(attributes);
+    const { page, leave } = await open(attributes);
     await page.getByRole("button", { name: "Chat öffnen: Chat" }).click();
     expect(await page.locator(".turn").textContent()).to.equal("Servus!");
     expect(await page.locator("textarea").getAttribute("placeholder")).to.equal("Nachricht schreiben…");
     const bubble = await styleOf(page, "button.bubble", ["left", "backgroundColor"]);
     expect(bubble).to.deep.equal(["20px", "rgb(122, 31, 92)"]);
-    await ask(page, "Which zeppelin insurance do astronauts prefer?");
+    await askWidget(page, "Which zeppelin insurance do astronauts prefer?");
     await page.getByText("Dazu habe ich in den Dokumenten nichts gefunden.").waitFor();
     await picture(page, "own");
-    await page.context().close();
+    await leave();
   });
 
   it("tells the page's author of a refused key, of a refused origin and of a missing key, and the visitor of a budget", async () => {
@@ -196,23 +157,23 @@ describe("the widget on a page of another origin", function () {
       ],
     ] as const;
     for (const [name, attributes, told] of refusals) {
-      const { page, errors } = await open(attributes);
-      await ask(page);
+      const { page, errors, leave } = await open(attributes);
+      await askWidget(page);
       await page.getByText("This chat is not available here.").waitFor();
-      expect(errors.join("\n")).to.match(told).and.contain(origin).and.not.contain("CORS");
+      expect(errors.join("\n")).to.match(told).and.contain(shop.origin).and.not.contain("CORS");
       await picture(page, name);
-      await page.context().close();
+      await leave();
     }
     const { errors, page: without } = await open("");
     await without.waitForLoadState("networkidle");
     expect(errors.join("\n")).to.contain("data-key is missing");
     upstream.setDefault({ pieces: ["Yes [1]."], usage: { prompt_tokens: 1_000, completion_tokens: 1_000 } });
-    const { page } = await open(`data-key="${await makeKey({ monthlyBudgetUsd: 0.008, maxTokens: 300 })}"`);
-    await ask(page);
+    const { page, leave } = await open(`data-key="${await makeKey({ monthlyBudgetUsd: 0.008, maxTokens: 300 })}"`);
+    await askWidget(page);
     await page.locator(".sources").waitFor();
-    await ask(page, "How is the pump bled before the heating season?");
+    await askWidget(page, "How is the pump bled before the heating season?");
     await page.getByText("This chat has reached its limit for now.").waitFor();
     await picture(page, "budget");
-    await page.context().close();
+    await leave();
   });
 });

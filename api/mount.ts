@@ -6,7 +6,7 @@ import { AppError } from "../src/lib/errors.ts";
 import { assertShallow, DEPTH_HEADER, inCall, toScope } from "../src/net/call-scope.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
-import { requireUnlimited, rootOf } from "../src/tenancy/roles.ts";
+import { requireUnlimited, rootOf, type WidgetScope } from "../src/tenancy/roles.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { makeKeepFile } from "./keep-file.ts";
 import { anonymous, authenticate } from "./middleware/authenticate.ts";
@@ -18,7 +18,13 @@ import { admit } from "./middleware/rate-limit.ts";
 import { rejectForeignHost } from "./middleware/same-origin.ts";
 import type { TakeTurn } from "./middleware/throttle-unauthenticated.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";
-import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
+import {
+  admitWidget,
+  hideFromPage,
+  requireKnownFields,
+  respondToPreflight,
+  showToPage,
+} from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
 import { makeReadTurns, type ReadTurns } from "./read-turns.ts";
 import {
@@ -147,10 +153,12 @@ function serveRoute(
     if (route.envelope) rejectForeignHost(ctx, allowedHosts);
     const client = () => clientOf(ctx);
     if (route.auth === "operator") await admitOperator(ctx, { operator: platform.operator, allowedHosts, client });
+    if (route.isForWidgets) showToPage(ctx);
     const caller = door === undefined ? anonymous : await authenticate(ctx, door, client);
     let rejection: AppError | undefined;
     if (door !== undefined) {
       if (caller.widget) admitWidget(ctx, caller.widget, route.isForWidgets === true);
+      else if (route.isForWidgets) hideFromPage(ctx);
       if (route.isForAllCollections) requireUnlimited(caller);
       const admitting = admit(ctx, tenancy, { caller, client });
       if (route.envelope) rejection = await rejectionOf(admitting);
@@ -161,8 +169,7 @@ function serveRoute(
     const reader = { tenant: rootOf(caller), path: route.path };
     const inTurn = turns.of(reader.tenant, ctx.state.signal);
     const writing = { platform, budget, inTurn };
-    const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
-    const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
+    const parsed = await readOrReply(ctx, route, { read, rejection, widget: caller.widget });
     if ("status" in parsed) return writeReply(ctx, parsed, writing);
     const input: HandlerInput = {
       ...parsed,
@@ -237,11 +244,14 @@ async function rejectionOf(admitting: Promise<void>): Promise<AppError | undefin
 async function readOrReply(
   ctx: ApiContext,
   route: AnyRoute,
-  { read, rejection, maxBytes }: { read: InputReader; rejection: AppError | undefined; maxBytes: number },
+  { read, rejection, widget }: { read: InputReader; rejection: AppError | undefined; widget: WidgetScope | undefined },
 ): Promise<Input | JsonReply> {
   try {
     if (rejection?.code === "too_many_concurrent") throw rejection;
-    return await read(ctx, rejection === undefined ? maxBytes : MAX_REFUSED_BYTES);
+    const maxBytes = widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
+    const input = await read(ctx, rejection === undefined ? maxBytes : MAX_REFUSED_BYTES);
+    if (widget) requireKnownFields(ctx, widget);
+    return input;
   } catch (error) {
     const reply = route.envelope?.toReply(rejection ?? toAppError(error), ctx.state.requestId);
     if (reply === undefined) throw error;

@@ -22,8 +22,6 @@ import * as workflows from "../src/workflows/schemas.ts";
 const names = new Map<z.core.$ZodType, string>(
   Object.entries({
     ChatRequest: gateway.chatBodySchema,
-    ChatResponse: gateway.chatResponseSchema,
-    ChatEvent: gateway.chatEventSchema,
     ContentPart: messages.contentPartSchema,
     ReasoningDetails: messages.reasoningDetailsSchema,
     ToolCall: messages.toolCallSchema,

@@ -55,16 +55,23 @@ function WidgetKeys() {
   const agents = useList("/agents?limit=100");
   const [agentId, setAgentId] = useState("");
   const [origin, setOrigin] = useState("");
+  const [names, setNames] = useState("");
+  const [budget, setBudget] = useState("");
   const [made, setMade] = useState(/** @type {string | undefined} */ (undefined));
+  const [leftOut, setLeftOut] = useState("");
   const { run, error, isBusy } = useAction();
   /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     run(async () => {
-      const { key } = await post("/ai/widget/key", {
+      const collections = names.split(/[\s,]+/).filter(Boolean);
+      const { key, toolsLeftOut } = await post("/ai/widget/key", {
         ...(origin ? { allowedOrigins: [origin] } : {}),
         ...(agentId ? { agentId } : {}),
+        ...(collections.length > 0 ? { collections } : {}),
+        ...(budget ? { monthlyBudgetUsd: Number(budget) } : {}),
       });
+      setLeftOut(toolsLeftOut?.join(", ") ?? "");
       setMade(`<script src="${location.origin}/widget.js" data-key="${key}" data-title="Ask us" async></script>`);
       list.reload();
     });
@@ -79,10 +86,11 @@ function WidgetKeys() {
   const nameOf = (id) => agents.items.find((one) => one.agentId === id)?.name ?? id;
   /** @param {any} one */
   const row = (one) =>
-    html`<tr><td><code>${one.keyPreview}</code></td><td><${IdLink} id=${one.agent_id} text=${nameOf(one.agent_id)} /></td><td>${one.allowedOrigins?.join(", ") ?? "any page"}</td><td><${Time} at=${one.createdAt} /></td><td><a href="/console/calls?keyId=${one.id}">calls</a></td><td><button type="button" onClick=${revoke(one)}>Revoke</button></td></tr>`;
-  return html`<section><h2>Widget keys</h2><p class="hint">Publishable keys that only chat: anybody can read them in a page.</p>
-    <${Table} list=${list} columns=${["Key", "Agent", "Pages of", "Made", "Calls", ""]} row=${row} />
-    <form onSubmit=${submit}><${Choice} label="With model and prompt of an agent, without its tools" value=${agentId} options=${agents.items.map(({ agentId: id }) => id)} nameOf=${nameOf} all="none" onChange=${setAgentId} /><${Field} label="Only for pages of this origin (optional)" value=${origin} onInput=${setOrigin} placeholder="https://www.example.com" /><button type="submit" disabled=${isBusy}>Make a widget key</button></form>
+    html`<tr><td><code>${one.keyPreview}</code></td><td><${IdLink} id=${one.agent_id} text=${nameOf(one.agent_id)} /></td><td>${one.searches ? (one.collections?.join(", ") ?? "all that its agent finds") : ""}</td><td>${one.allowedOrigins?.join(", ") ?? "any page"}</td><td>${one.monthlyBudgetUsd === undefined ? "" : money(one.monthlyBudgetUsd)}</td><td><${Time} at=${one.createdAt} /></td><td><a href="/console/calls?keyId=${one.id}">calls</a></td><td><button type="button" onClick=${revoke(one)}>Revoke</button></td></tr>`;
+  return html`<section><h2>Widget keys</h2><p class="hint">Publishable keys that only chat, or answer from documents: anybody can read them in a page.</p>
+    <${Table} list=${list} columns=${["Key", "Agent", "Answers from", "Pages of", "Budget a month", "Made", "Calls", ""]} row=${row} />
+    <form onSubmit=${submit}><${Choice} label="With an agent, and of its tools the search alone" value=${agentId} options=${agents.items.map(({ agentId: id }) => id)} nameOf=${nameOf} all="none" onChange=${setAgentId} /><${Field} label="Only for pages of this origin (optional)" value=${origin} onInput=${setOrigin} placeholder="https://www.example.com" /><${Field} label="Answers from these collections (optional)" value=${names} onInput=${setNames} placeholder="manuals, prices" /><${Field} label="USD a month (optional)" value=${budget} onInput=${setBudget} type="number" min="0" step="any" /><button type="submit" disabled=${isBusy}>Make a widget key</button></form>
+    ${leftOut ? html`<p class="hint">It does not use these tools of its agent: ${leftOut}</p>` : null}
     <${Problem} error=${error} /><${Once} text=${made} label="Put this line into your page. The key is shown only now:" /></section>`;
 }
 

@@ -23,10 +23,12 @@ const markdown = new Marked({
 const MAX_CHARACTERS = 200_000;
 
 /**
- * Markdown that a model or a document wrote, as nodes for a page. Links lead elsewhere visibly: each names its host.
+ * Markdown that a model or a document wrote, as nodes for a page. Links lead elsewhere visibly: each names its host. Those to
+ * other origins than the allowed ones are texts.
  * @param {string} text
+ * @param {readonly string[]} [origins] Default: any.
  */
-function toSafeNode(text) {
+function toSafeNode(text, origins) {
   if (text.length > MAX_CHARACTERS) {
     const whole = document.createElement("pre");
     whole.tabIndex = 0;
@@ -36,7 +38,14 @@ function toSafeNode(text) {
   const fragment = /** @type {DocumentFragment} */ (
     /** @type {unknown} */ (DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed))
   );
+  // Wide ones scroll, which must not need a mouse.
+  for (const wide of /** @type {NodeListOf<HTMLElement>} */ (fragment.querySelectorAll("pre, table")))
+    wide.tabIndex = 0;
   for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (fragment.querySelectorAll("a[href]"))) {
+    if (origins && !origins.includes(link.origin)) {
+      link.replaceWith(...link.childNodes);
+      continue;
+    }
     link.setAttribute("target", "_blank");
     link.setAttribute("rel", "noopener noreferrer nofollow");
     const host = document.createElement("span");
@@ -47,7 +56,7 @@ function toSafeNode(text) {
   return fragment;
 }
 
-/** What each element is to show at the next frame. @type {WeakMap<Element, { text: string, onShown: () => void }>} */
+/** What each element is to show at the next frame. @type {WeakMap<Element, { text: string, onShown: () => void, origins?: readonly string[] | undefined }>} */
 const awaited = new WeakMap();
 
 /**
@@ -56,15 +65,16 @@ const awaited = new WeakMap();
  * @param {Element} element
  * @param {string} text
  * @param {() => void} [onShown]
+ * @param {readonly string[]} [origins] Where links may lead; default: anywhere.
  */
-export function showMarkdown(element, text, onShown = () => undefined) {
+export function showMarkdown(element, text, onShown = () => undefined, origins = undefined) {
   const isAwaited = awaited.has(element);
-  awaited.set(element, { text, onShown });
+  awaited.set(element, { text, onShown, origins });
   if (isAwaited) return;
   requestAnimationFrame(() => {
     const last = awaited.get(element);
     awaited.delete(element);
-    element.replaceChildren(toSafeNode(last?.text ?? ""));
+    element.replaceChildren(toSafeNode(last?.text ?? "", last?.origins));
     last?.onShown();
   });
 }

@@ -1,4 +1,4 @@
-import { AppError } from "../../src/lib/errors.ts";
+import { AppError, invalidRequest } from "../../src/lib/errors.ts";
 import type { Caller } from "../../src/tenancy/roles.ts";
 import { type ApiContext, sendReply } from "../context.ts";
 
@@ -11,20 +11,41 @@ const ALLOWED_HEADERS =
 const PREFLIGHT_MAX_AGE_S = 600;
 
 /**
- * Lets a page of an allowed origin use its widget key (https://fetch.spec.whatwg.org/#http-cors-protocol). API keys get none
- * of these headers: they do not belong in a page.
+ * Lets a page read the response of a route for widgets (https://fetch.spec.whatwg.org/#http-cors-protocol), a refusal too: why a
+ * key is refused helps the page's author, and says nothing of the tenant. Call it before the key is known.
+ */
+export function showToPage(ctx: ApiContext): void {
+  const origin = ctx.get("origin");
+  ctx.state.headers.vary = "origin";
+  if (origin === "") return;
+  ctx.state.headers["access-control-allow-origin"] = origin;
+  ctx.state.headers["access-control-expose-headers"] = EXPOSED;
+}
+
+/**
+ * Lets a page of an allowed origin use its widget key.
  * @throws AppError `insufficient_scope` for a route that is not for widgets, and for a page of another origin.
  */
 export function admitWidget(ctx: ApiContext, widget: NonNullable<Caller["widget"]>, isForWidgets: boolean): void {
   if (!isForWidgets) throw new AppError("insufficient_scope", "A widget key can only chat.");
   const origin = ctx.get("origin");
-  ctx.state.headers.vary = "origin";
-  if (widget.allowedOrigins !== undefined && !widget.allowedOrigins.includes(origin)) {
-    throw new AppError("insufficient_scope", "This widget key is not for pages of this origin.");
-  }
-  if (origin === "") return;
-  ctx.state.headers["access-control-allow-origin"] = origin;
-  ctx.state.headers["access-control-expose-headers"] = EXPOSED;
+  if (widget.allowedOrigins === undefined || widget.allowedOrigins.includes(origin)) return;
+  const page = origin === "" ? "calls without an Origin" : `pages of ${origin.slice(0, 300)}`;
+  const message = `This widget key is not for ${page}: its allowedOrigins do not have it.`;
+  throw new AppError("insufficient_scope", message);
+}
+
+/** Takes `showToPage` back: API keys do not belong in a page, and so no page reads what they get. */
+export function hideFromPage({ state }: ApiContext): void {
+  for (const name of ["access-control-allow-origin", "access-control-expose-headers", "vary"])
+    delete state.headers[name];
+}
+
+/** @throws AppError `invalid_request` for a field that nobody knows, if the key answers from documents: it might have been a limit. */
+export function requireKnownFields({ state }: ApiContext, { answersFrom }: NonNullable<Caller["widget"]>): void {
+  const [unknown] = state.ignored ?? [];
+  if (answersFrom === undefined || unknown === undefined) return;
+  throw invalidRequest(unknown.name, `${unknown.shown}: this widget key takes no such field.`);
 }
 
 /** Responds to a preflight, of any page: it carries no key, and the key of the call decides whether the page may call. */

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { Ineligible } from "../../src/batches/provider/batches.ts";
 import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import {
@@ -21,6 +21,15 @@ import type { JobRecord } from "../../src/store/job-record.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
 import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
 import { declareRoutes, type HandlerInput, type SseMessage } from "../route.ts";
+import { named } from "../schema-names.ts";
+import {
+  answerVisitor,
+  conceal,
+  concealing,
+  requireVisitorFields,
+  sourceFields,
+  visitorEventSchema,
+} from "./visitor-answers.ts";
 
 /** Describes `x-svc-options` in the documentation. */
 export const svcOptionsHeader =
@@ -49,6 +58,9 @@ export const modelCallErrors = [
 /** Errors that a chat can end with besides, where an agent or a composite pattern may be its model. */
 export const runErrors = ["wrong_state", "timeout"] as const satisfies readonly ErrorCode[];
 
+const responseSchema = named("ChatResponse", chatResponseSchema.extend(sourceFields));
+const eventSchema = named("ChatEvent", z.union([visitorEventSchema, chatEventSchema]));
+
 const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
 
 export const chatRoutes = [
@@ -68,7 +80,7 @@ export const chatRoutes = [
         "Tags the source of the request for analytics, in 64 characters at most; any but letters, digits and `_ . : / -` become a dash. Beyond 100 a day they count as `other`",
     },
     responses: {
-      200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema },
+      200: { description: "The completion", body: responseSchema, events: eventSchema },
       202: { description: "With `prefer_async`: it waits for a batch; follow it at `Location`", body: acceptedSchema },
     },
     errors: [...modelCallErrors, ...runErrors],
@@ -82,6 +94,11 @@ export const chatRoutes = [
       const isWidget = input.caller.widget !== undefined;
       const options = isWidget ? {} : parseSvcOptions(input.header("x-svc-options"));
       const { widgetMaxTokens } = platform.config.limits;
+      const { widget } = input.caller;
+      if (widget?.answersFrom) {
+        const asked = { caller: toGatewayCaller(input), widget, body: boundForWidget(input, widgetMaxTokens) };
+        return answerVisitor(platform, asked);
+      }
       const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(input, widgetMaxTokens) }) : body;
       const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
       const request = { ...toChatRequest(asked), options: { ...options, debug: hasDebug } };
@@ -113,10 +130,11 @@ export function toGatewayCaller(
   // Visitors of a page must not choose the rows of its tenant's usage.
   const named = caller.widget ? WIDGET_SURFACE : header("x-svc-surface");
   const surface = (named && platform.gateway.surfaceOf(caller.tenantId, named)) || defaultSurface;
-  const { tenantId, keyId, subject, role, collections } = caller;
+  const { tenantId, keyId, subject, role, collections, keyBudgetUsd } = caller;
   return {
     tenantId,
     keyId,
+    keyBudgetUsd,
     subject,
     role,
     collections,
@@ -131,7 +149,8 @@ export function toGatewayCaller(
 type ChatInput = HandlerInput<unknown, unknown, ChatBody>;
 
 /** A visitor's body: without tools, with a model of the key and a cap on the tokens. @throws AppError `invalid_request`. */
-function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: number): ChatBody {
+function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: number): ChatBody & { maxTokens: number } {
+  if (widget) requireVisitorFields(body, widget);
   const maxTokens = Math.min(mostTokens, widget?.maxTokens ?? mostTokens);
   const wanted = body.model ?? DEFAULT_MODEL;
   const models = widget?.models ?? [wanted];
@@ -201,20 +220,6 @@ async function acceptForBatch(
 function withoutRoom(error: unknown): { ineligible: Ineligible } {
   if (isBudgetExhausted(error)) return { ineligible: "budget" };
   throw error;
-}
-
-/** Visitors of a page must not learn what budget its tenant has. */
-function conceal(error: unknown): never {
-  if (!isBudgetExhausted(error)) throw error;
-  throw new AppError("budget_exhausted", "This chat's budget is used up for now.", { cause: error });
-}
-
-async function* concealing<T>(events: AsyncIterable<T>): AsyncGenerator<T> {
-  try {
-    yield* events;
-  } catch (error) {
-    conceal(error);
-  }
 }
 
 async function* toSseEvents(events: AsyncIterable<ChatEvent[]>, hasDebug: boolean): AsyncGenerator<SseMessage[]> {

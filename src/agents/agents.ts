@@ -25,10 +25,16 @@ import type { AgentsDeps } from "./deps.ts";
 import { executeRun } from "./run.ts";
 import { toRunSummary, toRunView } from "./run-view.ts";
 import { DEFAULT_RUN_MS, type RunInput, type RunView } from "./schemas.ts";
-import { guardTexts, profilesOf } from "./tools.ts";
+import { guardTexts, isSearch, profilesOf } from "./tools.ts";
 
 /** A run of an agent to accept. */
-type AgentRunRequest = RunRequest<RunInput & { callback?: { url: string } | undefined }> & { agentId: string };
+type AgentRunRequest = RunRequest<RunInput & { callback?: { url: string } | undefined }> & {
+  agentId: string;
+  visitor?: VisitorLimits | undefined;
+};
+
+/** A run that a visitor of a page asks for has the agent's search alone, and answers of so many tokens at most. */
+export type VisitorLimits = { maxTokens: number };
 
 export type Agents = ReturnType<typeof makeAgents>;
 
@@ -113,13 +119,13 @@ async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentR
   const { input, history, sessionId, context: given, budget } = body;
   const context = given && JSON.stringify(given);
   const model = await deps.gateway.resolveModel(tenantId, definition.model);
-  await deps.gateway.requireBudget(tenantId, [model]);
+  await deps.gateway.requireBudget(tenantId, [model], request.caller);
   return defined({
     _id: newId("run"),
     ...newRun(request),
     agentId,
     agentVersion,
-    definition,
+    definition: request.visitor ? forVisitor(definition, request.visitor) : definition,
     input: input.toWellFormed(),
     history: history?.map(({ role, content }) => ({ role, content: content.toWellFormed() })),
     sessionId,
@@ -145,6 +151,11 @@ async function findGuarded(deps: AgentsDeps, { caller: { tenantId, keyId }, agen
   guardTexts(agent.definition.tools, { ...said, input, ...defined(given) });
   const texts = defined({ input, history: body.history, sessionId, context });
   return { agent, body: { ...body, ...(await deps.guards.take({ tenantId, keyId, agentId }, "input", texts)) } };
+}
+
+function forVisitor(definition: AgentRunRecord["definition"], { maxTokens: most }: VisitorLimits) {
+  const { tools, maxTokens = most } = definition;
+  return { ...definition, tools: tools.filter(isSearch), maxTokens: Math.min(maxTokens, most) };
 }
 
 /** Runs of agents as durable work. */

@@ -38,6 +38,7 @@ export async function askModel(deps: AskDeps, messages: Message[], tools: ToolDe
   const gatewayCaller: GatewayCaller = {
     tenantId,
     keyId: caller.keyId,
+    keyBudgetUsd: caller.keyBudgetUsd,
     surface: "agents",
     signal,
     limit: used.limit,

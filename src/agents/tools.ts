@@ -58,6 +58,10 @@ export const kindOf = ({ type }: ToolSpec): ToolKind<ToolSpec["config"]> => tool
 /** The name that a model calls a tool by. */
 export const nameOfTool = ({ name, type }: ToolSpec) => name ?? type;
 
+/** The only tool of a run that a visitor of a page asks for. */
+const SEARCH: ToolType = "rag_query";
+export const isSearch = ({ type }: { type: string }) => type === SEARCH;
+
 type StoredTools = readonly { type: string; config: object }[];
 
 /** The profiles that an agent's tools use, each once. */

@@ -125,10 +125,10 @@ export async function openGateway(input: GatewayInput) {
      * Rejects at submission what the budget would stop at its first call; each call checks it again.
      * @throws AppError `budget_exhausted` when nothing is left of the budget and one of the models costs something.
      */
-    async requireBudget(tenantId: string, models: readonly string[]) {
+    async requireBudget(tenantId: string, models: readonly string[], key?: Parameters<typeof budgets.view>[1]) {
       const found = await Promise.all(models.map((id) => findModel(deps, tenantId, id)));
       const isFree = (model: CataloguedModel | undefined) => model?.price.output === 0; // `auto` may choose a model that costs nothing
-      if (!found.every(isFree)) requireLeft(await budgets.view(tenantId));
+      if (!found.every(isFree)) requireLeft(await budgets.view(tenantId, key));
     },
     /** Sets a tenant's budget a month, in USD; null for none. */
     setBudget: budgets.set,

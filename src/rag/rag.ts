@@ -25,7 +25,7 @@ import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 import type { RagSettingsBody } from "./settings-schemas.ts";
 
 /** The caller of a query and its purpose. `limit` belongs to the run, if an agent or a workflow queries. */
-export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & {
+export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "keyBudgetUsd" | "collections"> & {
   limit?: CallLimit;
   origin?: CallOrigin;
 };
@@ -88,12 +88,12 @@ export function makeRag(
     requireCollections: (...given: Tail<Parameters<typeof requireCollections>>) => requireCollections(deps, ...given),
     /** @throws AppError `not_found` for a collection that is not there, `insufficient_scope`. */
     async query(
-      { tenantId, keyId, collections, limit, origin }: QueryCaller,
+      { tenantId, keyId, keyBudgetUsd, collections, limit, origin }: QueryCaller,
       input: QueryInput,
       signal: AbortSignal,
     ): Promise<QueryOutcome> {
       const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
-      return query({ tenantId, keyId, collections, ...about }, input);
+      return query({ tenantId, keyId, keyBudgetUsd, collections, ...about }, input);
     },
     /** See `refreshCollection`. @throws AppError `not_found`, `insufficient_scope`. */
     async refreshCollection(caller: Pick<Caller, "tenantId" | "collections">, name: string): Promise<number> {

@@ -21,16 +21,18 @@ export async function prepareAgentRun(
   const { model } = request;
   const agentId = await findAgent(deps, tenantId, model);
   const conversation = toConversation(request);
+  const { visitor } = caller;
+  type Asked = { caller: ChatCaller; agentId: string; body: RunInput; visitor: ChatCaller["visitor"] };
   const server = model.slice(AGENT.length);
   const tools = caller.endsAtApproval ? ((await deps.agents.definitionOf(tenantId, agentId))?.tools ?? []) : [];
   const isCallShownLate = tools.some(({ approval }) => approval);
-  const withRun = async <T>(work: (run: { caller: ChatCaller; agentId: string; body: RunInput }) => Promise<T>) => {
+  const withRun = async <T>(work: (run: Asked) => Promise<T>) => {
     const { input, history } = conversation;
     const turns = history.map(({ role, content }) => ({ role, content }));
     const said = { input: input.content, ...(turns.length === 0 ? {} : { history: turns }) };
     try {
       if (conversation.media) refuseMedia(conversation, "an agent", await deps.agents.regulatedBy(tenantId, agentId));
-      return await work({ caller, agentId, body: parseRun(runBodySchema, said) });
+      return await work({ caller, agentId, body: parseRun(runBodySchema, said), visitor });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
       throw error.code === "not_found"

@@ -1,4 +1,4 @@
-import type { Agents } from "../agents/agents.ts";
+import type { Agents, VisitorLimits } from "../agents/agents.ts";
 import type { Composite } from "../composite/composite.ts";
 import type { Spent } from "../definitions/runs.ts";
 import type { PlannedChat } from "../gateway/chat/plan.ts";
@@ -34,6 +34,8 @@ export type RunModelsDeps = {
 export type ChatCaller = GatewayCaller &
   Pick<Caller, "subject" | "role" | "collections"> & {
     runJobId?: string | undefined;
+    /** Set for a visitor of a page. */
+    visitor?: VisitorLimits;
     /** Whether the answer ends when its run asks for approvals: the caller shows them. Else the run is waited for. */
     endsAtApproval?: true;
     /** The run that goes on, where approvals were decided on, instead of a new one. */

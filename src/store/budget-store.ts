@@ -2,7 +2,10 @@ import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { insertIfAbsent, updateIf } from "./writes.ts";
 
-/** What a tenant has left of its budget in one month (UTC, `YYYY-MM`), in billionths of a US dollar. */
+/**
+ * What a tenant, or one of its keys, has left of its budget in one month (UTC), in billionths of a US dollar. `month` is
+ * `YYYY-MM`, and for a key `YYYY-MM:<keyId>`.
+ */
 export type BudgetRecord = TenantOwned & {
   month: string;
   limitNanoUsd: number;
@@ -12,15 +15,20 @@ export type BudgetRecord = TenantOwned & {
   reservedNanoUsd?: number;
   /** Until when a call holds the rest of the month: less than it may cost. There is one such call at a time. */
   restHeldUntil?: Date;
+  /** Set for a key, whose month is of no use once it is over. */
+  expiresAt?: Date;
 };
 
 export const budgetCollection = defineCollection<BudgetRecord>({
   name: "budgets",
-  indexes: [{ name: "tenant", key: { tenantId: 1, month: 1 }, unique: true }],
+  indexes: [
+    { name: "tenant", key: { tenantId: 1, month: 1 }, unique: true },
+    { name: "expiry", key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+  ],
 });
 
-/** What is set aside of a tenant's budget, as it is stored with its call. `isRest`: it is less than the call may cost. */
-export type ReservedAmount = { tenantId: string; month: string; nanoUsd: number; isRest?: boolean };
+/** What is set aside of a budget, as it is stored with its call: a tenant's, or that of the key `keyId`. `isRest`: it is less than the call may cost. */
+export type ReservedAmount = { tenantId: string; month: string; keyId?: string; nanoUsd: number; isRest?: boolean };
 
 export type BudgetSettling = { takenNanoUsd: number; costNanoUsd: number; isRest: boolean };
 
@@ -33,8 +41,11 @@ export function makeBudgetStore(db: Db) {
     find: (tenantId: string, month: string): Promise<BudgetRecord | null> =>
       budgets.findOne(ofTenant(tenantId, { _id: idOf(tenantId, month) })),
     /** Starts a month. Returns false if another process has started it. */
-    begin: (tenantId: string, month: string, budget: { limitNanoUsd: number; leftNanoUsd: number }) =>
-      insertIfAbsent(budgets, { _id: idOf(tenantId, month), tenantId, month, ...budget }),
+    begin: (
+      tenantId: string,
+      month: string,
+      budget: Pick<BudgetRecord, "limitNanoUsd" | "leftNanoUsd" | "expiresAt">,
+    ) => insertIfAbsent(budgets, { _id: idOf(tenantId, month), tenantId, month, ...budget }),
     /**
      * Takes an amount in one step. Returns false if less is left. With `restUntil` it takes the rest of the month, and returns
      * false also while another call holds that.

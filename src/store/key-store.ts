@@ -37,7 +37,13 @@ const shown = ["preview", "role", "subject", "name", "collections", "createdAt",
 export type ShownApiKey = Shown<ApiKeyRecord, typeof shown>;
 
 /** Who started a run, as its record keeps them: what it does is counted to their key, and may do what that may. */
-export type StoredCaller = { keyId: string; subject: string; role: Role; collections?: readonly string[] };
+export type StoredCaller = {
+  keyId: string;
+  subject: string;
+  role: Role;
+  collections?: readonly string[];
+  keyBudgetUsd?: number;
+};
 
 export const keyIndexes: readonly IndexDeclaration[] = [
   { name: "hash", key: { hash: 1 }, unique: true },

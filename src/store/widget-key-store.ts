@@ -14,15 +14,33 @@ export type WidgetKeyRecord = KeyRecord & {
   models?: string[];
   /** Cap on the tokens of one response, below the one of all widget keys. */
   maxTokens?: number;
-  /** The collections that the key that made it is limited to, and so the agents that its visitors run. */
+  /** The collections that it is limited to: those that it was given, else those of the key that made it. */
   collections?: readonly string[];
+  /** Set if it answers from documents: by its agent's search, or by a question to its collections. Earlier releases' never do. */
+  searches?: true;
+  /** Origins of sources that its answers may link to; absent: none. */
+  linkOrigins?: string[];
+  /** What it may spend in a month. */
+  monthlyBudgetUsd?: number;
   /** The subject of the key that made it. */
   createdBy: string;
   /** When the key that created it expires, if it does. */
   expiresAt?: Date;
 };
 
-const shown = ["preview", "agentId", "allowedOrigins", "models", "maxTokens", "createdAt", "expiresAt"] as const;
+const shown = [
+  "preview",
+  "agentId",
+  "allowedOrigins",
+  "models",
+  "maxTokens",
+  "collections",
+  "searches",
+  "linkOrigins",
+  "monthlyBudgetUsd",
+  "createdAt",
+  "expiresAt",
+] as const;
 
 /** What admins see of a key: not its hash. */
 export type ShownWidgetKey = Shown<WidgetKeyRecord, typeof shown>;

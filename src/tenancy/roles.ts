@@ -12,6 +12,8 @@ export type Caller = {
   role: Role;
   /** The collections of documents that the key is limited to; undefined: all. */
   collections: readonly string[] | undefined;
+  /** What its key may spend in a month, in USD, beside the budget of its tenant. Absent: no limit of its own. */
+  keyBudgetUsd?: number | undefined;
   /** When its key or access token ends; keys that it makes end with it. Absent: never. */
   expiresAt?: Date;
   /** Set when the key is a widget's: it only chats, whatever its role. */
@@ -24,6 +26,8 @@ export type WidgetScope = {
   allowedOrigins?: readonly string[];
   models?: readonly string[];
   maxTokens?: number;
+  /** Set if it answers from documents, and to the origins of which sources it links. */
+  answersFrom?: { linkOrigins: readonly string[] };
 };
 
 /** What the record of a run keeps of its caller. */
@@ -32,11 +36,13 @@ export const toStoredCaller = ({
   subject,
   role,
   collections,
+  keyBudgetUsd,
 }: Omit<Caller, "tenantId" | "expiresAt">): StoredCaller => ({
   keyId,
   subject,
   role,
   ...(collections === undefined ? {} : { collections }),
+  ...(keyBudgetUsd === undefined ? {} : { keyBudgetUsd }),
 });
 
 /** The caller whose run it is. */

@@ -11,10 +11,7 @@ import type { Caller } from "./roles.ts";
 const MAX_SHOWN = 100;
 const keyPattern = /^pk_[0-9A-Za-z]{32}$/;
 
-type NewWidgetKey = Pick<
-  WidgetKeyRecord,
-  "tenantId" | "createdBy" | "collections" | "agentId" | "allowedOrigins" | "models" | "maxTokens" | "expiresAt"
->;
+type NewWidgetKey = Omit<WidgetKeyRecord, "_id" | "hash" | "preview" | "createdAt">;
 
 /** How a caller names widget keys. */
 type WidgetKeySelector = { key?: string; id?: string; keyPreview?: string; agentId?: string };
@@ -77,7 +74,9 @@ function toChoice({ key, id, keyPreview, agentId }: WidgetKeySelector): WidgetKe
 }
 
 function toCaller(record: WidgetKeyRecord): Caller {
-  const { _id, tenantId, agentId, allowedOrigins, models, maxTokens, collections } = record;
-  const widget = defined({ agentId, allowedOrigins, models, maxTokens });
-  return { tenantId, keyId: _id, subject: `widget:${_id}`, role: "member", collections, widget };
+  const { _id, tenantId, agentId, allowedOrigins, models, maxTokens, collections, linkOrigins = [] } = record;
+  const answering = record.searches ? { answersFrom: { linkOrigins } } : {};
+  const widget = { ...defined({ agentId, allowedOrigins, models, maxTokens }), ...answering };
+  const spending = defined({ keyBudgetUsd: record.monthlyBudgetUsd });
+  return { tenantId, keyId: _id, subject: `widget:${_id}`, role: "member", collections, widget, ...spending };
 }

@@ -46,11 +46,9 @@ describe("guards on every path", function () {
         EMBEDDING_MODEL: "text-embedding-3-small",
       },
     });
-    [admin, member] = [test.keys.admin, test.keys.member].map((key) => makeClient({ url: test.url, key })) as [
-      ApiClient,
-      ApiClient,
-    ];
-    paths = await guardedPaths(member);
+    const clientOf = (key: string) => makeClient({ url: test.url, key });
+    [admin, member] = [clientOf(test.keys.admin), clientOf(test.keys.member)];
+    paths = await guardedPaths({ member, admin, clientOf });
   });
   after(async () => {
     await test?.close();

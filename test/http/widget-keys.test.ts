@@ -71,7 +71,14 @@ describe("widget keys", () => {
     for (const headers of [{ origin: "https://evil.example" }, { origin: "null" }, {}]) {
       const refused = await chat(key, headers as Record<string, string>);
       expect([refused.status, refused.at("error.code")]).to.deep.equal([403, "insufficient_scope"]);
-      expect(refused.headers.get("access-control-allow-origin")).to.equal(null);
+      expect(refused.headers.get("access-control-allow-origin"), "the page may read why").to.equal(
+        (headers as Record<string, string>).origin ?? null,
+      );
+      expect(refused.text).to.contain("allowedOrigins");
+    }
+    for (const key of ["pk_00000000000000000000000000000000", "pk_short"]) {
+      const unknown = await chat(key, { origin: page });
+      expect([unknown.status, unknown.headers.get("access-control-allow-origin")]).to.deep.equal([401, page]);
     }
     const anywhere = await make();
     expect((await chat(anywhere.key, { origin: "https://any.example" })).status).to.equal(200);

@@ -1,3 +1,4 @@
+import { defaultModelAlias } from "../../src/gateway/providers/edge/models.ts";
 import { askSurface, eachForm } from "./four-surfaces.ts";
 import type { ApiClient, ApiResponse } from "./http-client.ts";
 import { pollUntil } from "./poll-until.ts";
@@ -20,8 +21,11 @@ const reachEnd = (member: ApiClient, path: string) =>
     return ends.includes(String(one.at("status"))) ? one : undefined;
   });
 
+type Clients = { member: ApiClient; admin: ApiClient; clientOf(key: string): ApiClient };
+
 /** Every way by which a text gets to a model, or is kept. */
-export async function guardedPaths(member: ApiClient): Promise<GuardedPath[]> {
+export async function guardedPaths(clients: Clients): Promise<GuardedPath[]> {
+  const { member } = clients;
   const agentId = (await member.post("/agents", { name: "Echo", systemPrompt: "Say it again.", model })).string(
     "agentId",
   );
@@ -31,16 +35,10 @@ export async function guardedPaths(member: ApiClient): Promise<GuardedPath[]> {
     name,
     send: async (text) => toOutcome(await member.post(path, toBody(text), { headers: { prefer: "wait=20" } })),
   });
-  const chats = [...eachForm()].map(({ surface, isStream }) => ({
-    name: `${surface.name}${isStream ? ", streamed" : ""}`,
-    async send(text: string) {
-      const messages = [{ role: "user", content: text }];
-      const { error, ...said } = await askSurface(member, surface, isStream, { model, messages });
-      return { said: JSON.stringify(said), ...(error && { refusal: error.code }) };
-    },
-  }));
+  const chats = [...eachForm()].map((form) => chatPath(member, { ...form, name: form.surface.name, model }));
   return [
     ...chats,
+    ...(await widgetPaths(clients)),
     post("responses, stored", "/v1/responses", (text) => ({ model, input: text })),
     {
       name: "responses, background",
@@ -154,3 +152,40 @@ export async function guardedPaths(member: ApiClient): Promise<GuardedPath[]> {
     },
   ];
 }
+
+/** What visitors of a page say: to a key that only chats, to one that answers from documents, and to an agent that searches. */
+async function widgetPaths({ member, admin, clientOf }: Clients): Promise<GuardedPath[]> {
+  const collection = "visitors";
+  // Whatever is asked besides, the documents hold enough of it for an answer.
+  const content =
+    "Gardeners prune apple trees during winter, because sap rests, wounds heal slowly, and branches without leaves show their shape.";
+  await member.post("/rag/ingest", { content, title: "Trees", collection });
+  const tools = [{ type: "rag_query", config: { collection } }];
+  const agent = { name: "Desk", systemPrompt: "Say it again.", model, tools };
+  const agentId = (await member.post("/agents", agent)).string("agentId");
+  const scopes = {
+    widget: { models: [model] },
+    "widget, documents": { models: [model], collections: [collection] },
+    "widget, agent": { agentId, collections: [collection] },
+  };
+  const paths = Object.entries(scopes).map(async ([name, scope]) => {
+    const visitor = clientOf((await admin.post("/ai/widget/key", scope)).string("key"));
+    const asked = "agentId" in scope ? defaultModelAlias : model;
+    return [...eachForm()]
+      .filter(({ surface }) => surface.path === "/ai/chat")
+      .map((form) => chatPath(visitor, { ...form, name, model: asked, preface: `${content} ` }));
+  });
+  return (await Promise.all(paths)).flat();
+}
+
+type Form = ReturnType<typeof eachForm> extends Generator<infer T> ? T : never;
+type Chat = Form & { name: string; model: string; preface?: string };
+
+const chatPath = (client: ApiClient, { name, surface, isStream, preface = "", ...chat }: Chat): GuardedPath => ({
+  name: `${name}${isStream ? ", streamed" : ""}`,
+  async send(text) {
+    const messages = [{ role: "user", content: `${preface}${text}` }];
+    const { error, ...said } = await askSurface(client, surface, isStream, { model: chat.model, messages });
+    return { said: JSON.stringify(said), ...(error && { refusal: error.code }) };
+  },
+});

@@ -64,7 +64,7 @@ describe("budgets", () => {
   };
   /** A call that got what it needs. */
   const begin = async (budgets: Process, tenantId: string, call: () => CostBounds) =>
-    (await budgets.reserve(tenantId, call, signal)) ?? expect.fail("nothing was set aside");
+    (await budgets.reserve({ tenantId }, call, signal)) ?? expect.fail("nothing was set aside");
   const left = async (budgets: Process, tenantId: string) => {
     await budgets.flush();
     const { leftUsd, reservedUsd } = (await budgets.view(tenantId)) ?? expect.fail("there is no budget");
@@ -103,11 +103,11 @@ describe("budgets", () => {
     const [budgets, without, poor] = [openProcess(), await tenant(null), await tenant(0)];
     const unasked = () => expect.fail("asked what the call may cost");
     expect(await budgets.view(without)).to.equal(null);
-    expect(await budgets.reserve(without, unasked, signal)).to.equal(undefined);
-    expect(await openProcess().reserve(without, callOf(1), signal)).to.equal(undefined);
+    expect(await budgets.reserve({ tenantId: without }, unasked, signal)).to.equal(undefined);
+    expect(await openProcess().reserve({ tenantId: without }, callOf(1), signal)).to.equal(undefined);
     expect(await budgets.reserveForLater(without, unasked)).to.equal(undefined);
-    expect(await budgets.reserve(poor, free, signal)).to.equal(undefined);
-    expect(await budgets.reserve(poor, free, signal), "once it is read").to.equal(undefined);
+    expect(await budgets.reserve({ tenantId: poor }, free, signal)).to.equal(undefined);
+    expect(await budgets.reserve({ tenantId: poor }, free, signal), "once it is read").to.equal(undefined);
     expect(await budgets.reserveForLater(poor, free)).to.equal(undefined);
   });
 
@@ -134,7 +134,7 @@ describe("budgets", () => {
     reservation.settle(1 * USD);
     expect(await left(budgets, rootTenantId)).to.deep.equal([2.5, 0]);
     const error = { code: "budget_exhausted" };
-    expect(await errorOf(budgets.reserve(tenantId, callOf(3), signal))).to.deep.include(error);
+    expect(await errorOf(budgets.reserve({ tenantId }, callOf(3), signal))).to.deep.include(error);
     expect(await errorOf(budgets.reserveForLater(tenantId, callOf(3)))).to.deep.include(error);
     expect(await left(budgets, rootTenantId)).to.deep.equal([2.5, 0]);
     await budgets.set(rootTenantId, null);
@@ -188,7 +188,7 @@ describe("budgets", () => {
         message: `The budget of 1 USD for 2040-01 ${rest}`,
         details: { month, limitUsd: 1, leftUsd, reservedUsd, neededUsd: 2 },
       };
-      expect(await errorOf(budgets.reserve(tenantId, callOf(2), signal))).to.deep.include(error);
+      expect(await errorOf(budgets.reserve({ tenantId }, callOf(2), signal))).to.deep.include(error);
       expect(await errorOf(budgets.reserveForLater(tenantId, callOf(2)))).to.deep.include(error);
       expect(budgets.refusals()).to.equal(2);
     });
@@ -199,7 +199,7 @@ describe("budgets", () => {
     (await begin(budgets, tenantId, callOf(1))).settle(1 * USD);
     await budgets.flush();
     const error = { code: "budget_exhausted", message: "The budget of 1 USD for 2040-01 is used up." };
-    expect(await errorOf(budgets.reserve(tenantId, callOf(1), signal))).to.deep.include(error);
+    expect(await errorOf(budgets.reserve({ tenantId }, callOf(1), signal))).to.deep.include(error);
     const usedUp: BudgetView = { month, limitUsd: 1, leftUsd: 0, reservedUsd: 0 };
     expect(() => requireLeft(usedUp))
       .to.throw(AppError)
@@ -218,9 +218,9 @@ describe("budgets", () => {
     const amount = await other.reserveForLater(tenantId, long);
     expect(amount).to.deep.equal([{ month, nanoUsd: 0.5 * USD, isRest: true, tenantId }]);
     await one.set(tenantId, 2);
-    expect(await errorOf(one.reserve(tenantId, long, signal)), "while another has it").to.be.instanceOf(AppError);
+    expect(await errorOf(one.reserve({ tenantId }, long, signal)), "while another has it").to.be.instanceOf(AppError);
     mock.timers.setTime(now + REST_MS);
-    expect(await errorOf(one.reserve(tenantId, long, signal)), "until the rest is free again").to.include({
+    expect(await errorOf(one.reserve({ tenantId }, long, signal)), "until the rest is free again").to.include({
       code: "budget_exhausted",
     });
     mock.timers.setTime(now + REST_MS + 1);
@@ -277,7 +277,7 @@ describe("budgets", () => {
     const [budgets, tenantId] = [openProcess(), await tenant(1)];
     const holder = await begin(budgets, tenantId, callOf(1));
     const leaving = new AbortController();
-    const ends = Array.from({ length: 33 }, () => errorOf(budgets.reserve(tenantId, callOf(1), leaving.signal)));
+    const ends = Array.from({ length: 33 }, () => errorOf(budgets.reserve({ tenantId }, callOf(1), leaving.signal)));
     await pollUntil(() => budgets.refusals() === 1, { what: "the call that may not wait" });
     leaving.abort();
     const errors = await Promise.all(ends);
@@ -299,7 +299,7 @@ describe("budgets", () => {
     };
     for (const call of [callOf(0.5), callOf(2, 0.5)]) {
       attempts = 0;
-      expect(await errorOf(openProcess({ take }).reserve(tenantId, call, signal))).to.include(error);
+      expect(await errorOf(openProcess({ take }).reserve({ tenantId }, call, signal))).to.include(error);
       expect(attempts).to.equal(100);
     }
     let moves = 0;

@@ -19,6 +19,8 @@ import { endUserOf } from "./usage-increments.ts";
 export type GatewayCaller = {
   tenantId: string;
   keyId: string;
+  /** What the key may spend in a month, beside the budget of its tenant. */
+  keyBudgetUsd?: number | undefined;
   surface: string;
   signal: AbortSignal;
   /** The end user of the call, as the tenant names them. */
@@ -107,7 +109,7 @@ export async function openCall(deps: CallDeps, caller: GatewayCaller, about: Pri
   const areTextsKept = mayKeep && (await deps.callTexts.areKept(caller.tenantId));
   if (about.routing.model.price.input > 0) await deps.ledger.requireTaken();
   caller.limit?.check();
-  const held = await deps.budgets.reserve(caller.tenantId, about.toBounds, caller.signal);
+  const held = await deps.budgets.reserve(caller, about.toBounds, caller.signal);
   return beginCall(deps.ledger, caller, { ...about, areTextsKept }, held);
 }
 

@@ -61,9 +61,11 @@ const MAX_REST_MS = 900_000;
 const MAX_WAIT_MS = 60_000;
 /** Maximum calls of a tenant that wait in this process, so that its other places for requests stay free. */
 const MAX_WAITING = 32;
+/** How long a key's month is kept: longer than it lasts, and than its last calls take. */
+const KEY_MONTH_MS = 62 * 86_400_000;
 
 /**
- * Budgets a month and tenant, which hold for the tenants too that it made. What is left is one number in the store, taken
+ * Budgets a month of tenants, which hold for the tenants too that they made, and of keys. What is left is one number in the store, taken
  * from in one step, so that all processes together never reserve more than there is. A call reserves the most that it can
  * cost, whatever limit it sends: a provider that ignores its limit costs no more than that. Where less is left, one call
  * at a time gets all of it and its answer is limited to what that pays for; so calls near the end of a budget take turns.
@@ -79,39 +81,40 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
   const settle = (amounts: readonly ReservedAmount[], costNanoUsd: number) => {
     const ending = settleAll(amounts, costNanoUsd).finally(() => {
       settling.delete(ending);
-      for (const { tenantId } of amounts) turns.release(tenantId);
+      for (const amount of amounts) turns.release(holderOf(amount));
     });
     settling.add(ending);
   };
   const takeInTurn = async (limit: Limit, bounds: CostBounds, signal: AbortSignal) => {
     const options = { signal, waitMs: MAX_WAIT_MS, maxWaiting: MAX_WAITING };
     let latest = limit;
-    const amount = await turns.take(limit.tenantId, options, async () => {
-      const now = await limits.find(limit.tenantId); // the budget may have changed during a wait
+    const amount = await turns.take(holderOf(limit), options, async () => {
+      const now = limit.keyId === undefined ? await limits.find(limit.tenantId) : []; // it may have changed during a wait
       latest = now?.find(({ tenantId }) => tenantId === limit.tenantId) ?? latest;
       return months.take(latest, bounds);
     });
     return amount ?? months.reject(latest, bounds);
   };
-  const take = async (tenantId: string, bounds: CostBounds, signal: AbortSignal): Promise<Reservation | undefined> => {
+  const take = async (payer: Payer, bounds: CostBounds, signal: AbortSignal): Promise<Reservation | undefined> => {
     const takeOne = (limit: Limit) => takeInTurn(limit, bounds, signal);
-    const amounts = await takeEach(await limits.find(tenantId), takeOne, (taken) => settle(taken, 0));
+    const all = [...toKeyLimit(payer), ...((await limits.find(payer.tenantId)) ?? [])];
+    const amounts = await takeEach(all, takeOne, (taken) => settle(taken, 0));
     if (amounts.length === 0) return undefined;
     const nanoUsd = Math.min(...amounts.map((amount) => amount.nanoUsd));
     return { nanoUsd, bounds, settle: (costNanoUsd) => settle(amounts, costNanoUsd) };
   };
   return {
     /**
-     * Sets an amount aside before a call: nothing for a tenant without a budget and for a call that costs nothing, which does
-     * not wait for the store. Where other calls of this process hold what is left, it waits up to
+     * Sets an amount aside before a call: nothing for a tenant and a key without a budget and for a call that costs nothing,
+     * which does not wait for the store. Where other calls of this process hold what is left, it waits up to
      * `MAX_WAIT_MS` for them to end.
      * @throws AppError `budget_exhausted` when less than the claim is left.
      */
-    async reserve(tenantId: string, toBounds: () => CostBounds, signal: AbortSignal): Promise<Reservation | undefined> {
-      const limit = limits.find(tenantId); // not awaited: a free call does not need it
-      if (limit === undefined) return undefined;
+    async reserve(payer: Payer, toBounds: () => CostBounds, signal: AbortSignal): Promise<Reservation | undefined> {
+      const limit = limits.find(payer.tenantId); // not awaited: a free call does not need it
+      if (limit === undefined && payer.keyBudgetUsd === undefined) return undefined;
       const bounds = toBounds();
-      if (bounds.mostNanoUsd !== 0) return take(tenantId, bounds, signal);
+      if (bounds.mostNanoUsd !== 0) return take(payer, bounds, signal);
       Promise.resolve(limit).catch(() => undefined); // a failed read does not matter: nothing is taken
       return undefined;
     },
@@ -129,9 +132,10 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
         Array.from([reserved].flat(), (amount) => ({ tenantId, ...amount })),
         costNanoUsd,
       ),
-    /** The tenant's own budget or its root's, whichever has less left. */
-    async view(tenantId: string): Promise<BudgetView | null> {
-      const views = await Promise.all(((await limits.find(tenantId)) ?? []).map(months.view));
+    /** The budget of the key, the tenant's own or its root's, whichever has least left. */
+    async view(tenantId: string, key: Omit<Payer, "tenantId"> = {}): Promise<BudgetView | null> {
+      const all = [...toKeyLimit({ tenantId, ...key }), ...((await limits.find(tenantId)) ?? [])];
+      const views = await Promise.all(all.map(months.view));
       return views.sort((a, b) => a.leftUsd - b.leftUsd)[0] ?? null;
     },
     /** Sets a tenant's budget a month, in USD; null for none. It holds everywhere within 5 s. */
@@ -165,7 +169,21 @@ async function takeEach(
   }
 }
 
-type Limit = { tenantId: string; limitNanoUsd: number };
+/** Who pays for a call: a tenant, and a key of it that has a budget of its own. */
+export type Payer = { tenantId: string; keyId?: string; keyBudgetUsd?: number | undefined };
+
+type Limit = { tenantId: string; keyId?: string; limitNanoUsd: number };
+
+/** Whose budget a limit or an amount is of. */
+const holderOf = ({ tenantId, keyId = tenantId }: Pick<Limit, "tenantId" | "keyId">) => keyId;
+
+/** How the record of a month is named: a tenant and month have one, and so have a key and month. */
+const recordOf = (month: string, keyId: string | undefined) => (keyId === undefined ? month : `${month}:${keyId}`);
+
+function toKeyLimit({ tenantId, keyId, keyBudgetUsd }: Payer): Limit[] {
+  if (keyId === undefined || keyBudgetUsd === undefined) return [];
+  return [{ tenantId, keyId, limitNanoUsd: Math.round(keyBudgetUsd * 1e9) }];
+}
 
 /** What a tenant's calls are taken from: its own budget, then its root's; undefined when neither has one. */
 async function findLimits(tenants: TenantStore, tenantId: string): Promise<Limit[] | undefined> {
@@ -180,10 +198,11 @@ async function findLimits(tenants: TenantStore, tenantId: string): Promise<Limit
 
 /** Writes a settlement, in a few attempts. */
 function makeSettle(budgets: BudgetStore, logger: Logger) {
-  const settleOne = async ({ tenantId, month, nanoUsd, isRest = false }: ReservedAmount, costNanoUsd: number) => {
+  const settleOne = async (amount: ReservedAmount, costNanoUsd: number) => {
+    const { tenantId, month, keyId, nanoUsd, isRest = false } = amount;
     for (let attempts = 1; ; attempts += 1) {
       try {
-        return await budgets.settle(tenantId, month, { takenNanoUsd: nanoUsd, costNanoUsd, isRest });
+        return await budgets.settle(tenantId, recordOf(month, keyId), { takenNanoUsd: nanoUsd, costNanoUsd, isRest });
       } catch (error) {
         if (attempts === SETTLE_ATTEMPTS) {
           logger.error({ err: error, tenantId, nanoUsd }, "a reservation could not be settled and counts as spent");
@@ -205,36 +224,42 @@ function makeMonths(store: BudgetDeps["store"], onRejection: () => void) {
     return store.usage.costOf(tenantIds, { from: `${month}-01`, to: `${month}-31` });
   };
   /** The month's record, created or adjusted to the limit if necessary. */
-  const current = async ({ tenantId, limitNanoUsd }: Limit) => {
+  const current = async ({ tenantId, keyId, limitNanoUsd }: Limit) => {
     const month = new Date().toISOString().slice(0, 7);
+    const record = recordOf(month, keyId);
     for (let turn = 0; turn < MAX_TURNS; turn += 1) {
-      const there = await store.budgets.find(tenantId, month);
-      if (there?.limitNanoUsd === limitNanoUsd) return there;
+      const there = await store.budgets.find(tenantId, record);
+      if (there?.limitNanoUsd === limitNanoUsd) return { ...there, month };
       if (there) await store.budgets.moveLimit(there, limitNanoUsd);
       else {
-        const leftNanoUsd = limitNanoUsd - (await spentIn(tenantId, month));
-        await store.budgets.begin(tenantId, month, { limitNanoUsd, leftNanoUsd });
+        // A key has its budget from its first call on.
+        const begun =
+          keyId === undefined
+            ? { leftNanoUsd: limitNanoUsd - (await spentIn(tenantId, month)) }
+            : { leftNanoUsd: limitNanoUsd, expiresAt: new Date(Date.now() + KEY_MONTH_MS) };
+        await store.budgets.begin(tenantId, record, { limitNanoUsd, ...begun });
       }
     }
     throw changesTooOften();
   };
   /** Takes what a claim can get from the month; undefined if there is nothing for it. */
   const take = async (limit: Limit, claim: Claim): Promise<ReservedAmount | undefined> => {
-    const { tenantId } = limit;
+    const { tenantId, keyId } = limit;
+    const ofWhom = { tenantId, ...(keyId === undefined ? {} : { keyId }) };
     for (let turn = 0; turn < MAX_TAKES; turn += 1) {
       const { month, leftNanoUsd, restHeldUntil } = await current(limit);
       const { mostNanoUsd, leastNanoUsd } = claim;
       if (leftNanoUsd >= mostNanoUsd) {
-        const whole = { tenantId, month, nanoUsd: mostNanoUsd };
-        if (await store.budgets.take(tenantId, month, whole)) return whole;
+        const whole = { ...ofWhom, month, nanoUsd: mostNanoUsd };
+        if (await store.budgets.take(tenantId, recordOf(month, keyId), whole)) return whole;
         continue;
       }
       const now = Date.now();
       const isRestHeld = (restHeldUntil?.getTime() ?? 0) >= now;
       if (leftNanoUsd < leastNanoUsd || isRestHeld) return undefined;
       const rest = { nanoUsd: leftNanoUsd, restUntil: new Date(now + MAX_REST_MS) };
-      if (await store.budgets.take(tenantId, month, rest))
-        return { tenantId, month, nanoUsd: leftNanoUsd, isRest: true };
+      if (await store.budgets.take(tenantId, recordOf(month, keyId), rest))
+        return { ...ofWhom, month, nanoUsd: leftNanoUsd, isRest: true };
     }
     throw changesTooOften();
   };

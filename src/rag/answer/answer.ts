@@ -15,9 +15,11 @@ import { boundPassages, NOT_FOUND, toAnswerRequest } from "./prompt.ts";
 import type { Answer, AnswerEvent, AnswerInput } from "./schemas.ts";
 
 /** What an answer says if the documents hold none. */
-const NOTHING_FOUND = "The documents do not answer this question.";
+export const NOTHING_FOUND = "The documents do not answer this question.";
 
 export type AnswerCaller = GatewayCaller & Pick<Caller, "collections">;
+/** A question, of whose answer a caller may bound the tokens. */
+type Asked = AnswerInput & { maxTokens?: number };
 type AnswerDeps = {
   query: RunQuery;
   gateway: Pick<Gateway, "plan" | "answer" | "stream">;
@@ -37,7 +39,7 @@ export function makeAnswering(deps: AnswerDeps) {
      * Searches, and has a model answer from the passages, unless they cover too little of the question.
      * @throws AppError as a query and as a chat do.
      */
-    async answer(caller: AnswerCaller, input: AnswerInput): Promise<Answer> {
+    async answer(caller: AnswerCaller, input: Asked): Promise<Answer> {
       const prepared = await prepare(deps, caller, input);
       const ask = async function* (chat: Planned): AsyncGenerator<StreamEvent[]> {
         const { text, ...outcome } = await gateway.answer(chat);
@@ -55,7 +57,7 @@ export function makeAnswering(deps: AnswerDeps) {
       throw streamCut();
     },
     /** The same, part by part. The search is made before the first part is there. Throws the same, also in the middle. */
-    async *stream(caller: AnswerCaller, input: AnswerInput): AsyncGenerator<AnswerEvent[]> {
+    async *stream(caller: AnswerCaller, input: Asked): AsyncGenerator<AnswerEvent[]> {
       for await (const events of converse(await prepare(deps, caller, input), gateway.stream)) {
         const end = events.find(isEnd);
         if (end) await deps.keep(caller, input, toAnswer(end)); // it can be rated as soon as it is there
@@ -70,7 +72,7 @@ const isEnd = (event: AnswerEvent): event is EndEvent => event.done && "answer" 
 const toAnswer = ({ done: _done, ...answer }: EndEvent): Answer => answer;
 const streamCut = () => new AppError("provider_failed", "The stream ended before the answer did.", { retryable: true });
 
-async function prepare(deps: AnswerDeps, caller: AnswerCaller, input: AnswerInput): Promise<Prepared> {
+async function prepare(deps: AnswerDeps, caller: AnswerCaller, input: Asked): Promise<Prepared> {
   const { query, history = [], collection, documentIds, filter, topK, rerank, minCoverage, model } = input;
   const wish = input.rewrite === true ? {} : input.rewrite;
   const rewrite = wish && { model, history, ...wish };
@@ -78,7 +80,7 @@ async function prepare(deps: AnswerDeps, caller: AnswerCaller, input: AnswerInpu
   const outcome = await deps.query(caller, { query, topK, mode: "hybrid", ...where });
   const isCovered = outcome.results.length > 0 && outcome.coverage >= minCoverage;
   const passages = isCovered ? boundPassages(await withUrls(deps, caller.tenantId, outcome.results)) : [];
-  const request = toAnswerRequest({ query, history, passages, model });
+  const request = toAnswerRequest({ query, history, passages, model, maxTokens: input.maxTokens });
   // A model that is not there is refused also where it would not be asked.
   const chat = await deps.gateway.plan(caller, request);
   return {

@@ -49,6 +49,7 @@ export function toAnswerRequest(asked: {
   history: History;
   passages: readonly AnswerPassage[];
   model: string;
+  maxTokens: number | undefined;
 }): ChatRequest {
   const passages = asked.passages.map(({ title, heading, page, content }, at) => {
     const place = [title, heading, page === undefined ? undefined : `page ${page}`].filter(Boolean).join(" > ");
@@ -59,6 +60,6 @@ export function toAnswerRequest(asked: {
     systemPrompt: `${instructions}\n\n${passages.join("\n\n")}`,
     messages: [...boundHistory(asked.history), { role: "user", content: asked.query }],
     preferredTemperature: 0,
-    maxTokens: MAX_TOKENS,
+    maxTokens: Math.min(MAX_TOKENS, asked.maxTokens ?? MAX_TOKENS),
   };
 }

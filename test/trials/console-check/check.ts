@@ -10,6 +10,7 @@ import { openDesk } from "./desk.ts";
 import { chatInWidget, lookAtHostileTexts, plantHostileTexts } from "./hostile.ts";
 import { findPlaces, lookAround, type Places } from "./look-around.ts";
 import { readReference } from "./reference.ts";
+import { visitShop } from "./shop.ts";
 import * as walk from "./walk.ts";
 import { beMember, seeNothing } from "./walls.ts";
 
@@ -87,6 +88,9 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
     await walk.signIn(guarded, key);
     faults.push(...(await lookAtHostileTexts(guarded, { places: hostile, provider })));
     faults.push(...(await chatInWidget(guarded, { widgetKey, provider })));
+  });
+  await step("chat on a page of another origin", async () => {
+    faults.push(...(await visitShop(browser, { disposables, url, call, provider, pictures })));
   });
   await step("read the reference", async () => void faults.push(...(await readReference(approver))));
   await step("sign out", () => walk.signOut(owner, url));

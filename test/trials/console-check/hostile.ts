@@ -178,7 +178,7 @@ export async function chatInWidget(
   await page.getByRole("button", { name: "Open the chat" }).click();
   await page.getByLabel("Your message").fill(harm("visitor"));
   await page.getByRole("button", { name: "Send" }).click();
-  const answer = page.locator("li.rendered", { has: page.locator("em", { hasText: "end" }) });
+  const answer = page.locator(".turn.rendered", { has: page.locator("em", { hasText: "end" }) });
   await answer.waitFor();
   const markup = await answer.innerHTML();
   const tags = markup.replace(/>[^<]*/g, ">"); // without the texts, which name what they may
@@ -186,7 +186,7 @@ export async function chatInWidget(
   provider.next({ pieces: ["*", endless, "*"] });
   await page.getByLabel("Your message").fill("And without an end?");
   await page.getByRole("button", { name: "Send" }).click();
-  await page.locator("li.rendered > pre", { hasText: "*" }).waitFor(); // as it was written
+  await page.locator(".turn.rendered .text > pre", { hasText: "*" }).waitFor(); // as it was written
   return [
     ...(/<(?:script|img|iframe|form|input|svg|style)|\son\w+=|style=|javascript:|id=/i.test(tags)
       ? [`The widget shows ${tags}`]

@@ -134,10 +134,9 @@ function serveRoute(
 ): (ctx: ApiContext) => Promise<void> {
   const keepFileOf = (ctx: ApiContext) => makeKeepFile(ctx, platform, route);
   const read = makeInputReader(platform.config.limits, route, { ...budget, keepFileOf });
-  const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
   const { allowedHosts } = platform.config.http;
-  const door = isForTenants(route.auth) ? { tenancy, needed: route.auth, allowedHosts } : undefined;
+  const door = isForTenants(route.auth) ? { tenancy: platform.tenancy, needed: route.auth, allowedHosts } : undefined;
   return (ctx) => {
     const scope = toScope(ctx.state.requestId, ctx.get(DEPTH_HEADER));
     return inCall({ ...scope, onFound: (found) => nameFound(ctx, found) }, () => serve(ctx));
@@ -160,7 +159,7 @@ function serveRoute(
       if (caller.widget) admitWidget(ctx, caller.widget, route.isForWidgets === true);
       else if (route.isForWidgets) hideFromPage(ctx);
       if (route.isForAllCollections) requireUnlimited(caller);
-      const admitting = admit(ctx, tenancy, { caller, client });
+      const admitting = admit(ctx, platform.tenancy, { caller, client });
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
       if (rejection === undefined) connections.prove(ctx.req.socket);

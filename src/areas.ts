@@ -21,6 +21,7 @@ import type { Store } from "./store/store.ts";
 import { makeSearchingChat } from "./surfaces/responses/file-search/searching-chat.ts";
 import { makeResponses } from "./surfaces/responses/stored/responses.ts";
 import type { DataKeys } from "./tenancy/data-keys.ts";
+import type { GuardPolicies } from "./tenancy/guard-policies.ts";
 import type { Quotas } from "./tenancy/quotas.ts";
 import { makeVectorStores } from "./vector-stores/vector-stores.ts";
 import { makeAnnouncements } from "./webhooks/announcements.ts";
@@ -105,6 +106,7 @@ function makeAnswers(
     gateway: Gateway;
     batches: Batches;
     rag: Rag;
+    guards: Pick<GuardPolicies, "take">;
     config: Config;
     store: Store;
     jobs: Jobs;

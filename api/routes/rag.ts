@@ -139,6 +139,7 @@ export const ragRoutes = [
     body: named("DocumentChange", documentChangeSchema),
     responses: { 200: { description: "The document", body: documentViewSchema } },
     example: { metadata: { year: 2026 } },
+    errors: ["compliance_blocked"],
     result: ({ params: { id }, body, caller, platform }) => platform.rag.describe(caller, id, body),
   }),
   routes.post("/rag/documents/:id/refresh", {

@@ -77,7 +77,7 @@ export const workflowRoutes = [
     body: decisionBodySchema,
     example: { decision: "approved", comment: "Checked against the invoice." },
     responses: { 200: { description: "The decision, and what the run is now", body: decisionResultSchema } },
-    errors: ["insufficient_role", "wrong_state"],
+    errors: ["insufficient_role", "wrong_state", "compliance_blocked"],
     result: ({ params: { id }, body, caller, platform }) => platform.approvals.decide(caller, id, body),
   }),
   routes.get("/workflows/runs/:runId", {

@@ -149,8 +149,10 @@ async function findGuarded(deps: AgentsDeps, { caller: { tenantId, keyId }, agen
   const said = Object.fromEntries(history.map(({ content }, at) => [`history[${at}].content`, content]));
   const given = { sessionId, context: context && JSON.stringify(context), "callback.url": callback?.url };
   guardTexts(agent.definition.tools, { ...said, input, ...defined(given) });
-  const texts = defined({ input, history: body.history, sessionId, context });
-  return { agent, body: { ...body, ...(await deps.guards.take({ tenantId, keyId, agentId }, "input", texts)) } };
+  const whose = { tenantId, keyId, agentId };
+  await deps.guards.requireClear(whose, "input", { sessionId });
+  const texts = defined({ input, history: body.history, context });
+  return { agent, body: { ...body, ...(await deps.guards.take(whose, "input", texts)) } };
 }
 
 function forVisitor(definition: AgentRunRecord["definition"], { maxTokens: most }: VisitorLimits) {

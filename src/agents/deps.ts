@@ -28,5 +28,5 @@ export type AgentsDeps = {
   credentials: Credentials;
   toolNames: ToolNames;
   quotas: Pick<Quotas, "check">;
-  guards: Pick<GuardPolicies, "take">;
+  guards: Pick<GuardPolicies, "take" | "requireClear">;
 };

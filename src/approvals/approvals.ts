@@ -8,6 +8,7 @@ import { idSchema } from "../lib/ids.ts";
 import type { ApprovalRecord, ApprovalState } from "../store/approval-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import { type Caller, hasRole, maySee, ownKeyOf } from "../tenancy/roles.ts";
 import type { Workflows } from "../workflows/workflows.ts";
 import type { ApprovalDetail, ApprovalView, DecisionInput, DecisionResult } from "./schemas.ts";
@@ -25,6 +26,7 @@ type ApprovalsDeps = {
   waits: Pick<Waits, "wake">;
   workflows: Pick<Workflows, "settleDecision" | "runOf">;
   agents: Pick<Agents, "runOf">;
+  guards: Pick<GuardPolicies, "take">;
 };
 
 /**
@@ -86,10 +88,11 @@ export function makeApprovals(deps: ApprovalsDeps) {
       return found;
     },
     expireOverdue,
-    /** @throws AppError `not_found`, `insufficient_role`; `wrong_state` when it was decided, or its time is over. */
-    async decide(caller: Caller, approvalId: string, { decision, comment }: DecisionInput): Promise<DecisionResult> {
+    /** @throws AppError `not_found`, `insufficient_role`, `compliance_blocked`; `wrong_state` when it was decided, or its time is over. */
+    async decide(caller: Caller, approvalId: string, { decision, ...given }: DecisionInput): Promise<DecisionResult> {
       const refused = await refusal(caller, await find(caller, approvalId));
       if (refused !== undefined) throw new AppError("insufficient_role", refused);
+      const { comment } = await deps.guards.take(caller, "input", given);
       const by = { decidedBy: caller.subject, ...(comment === undefined ? {} : { comment: comment.toWellFormed() }) };
       const decided = await approvals.decide(caller.tenantId, approvalId, { status: decision, ...by }, new Date());
       if (!decided) throw toRejection(await find(caller, approvalId));

@@ -27,7 +27,7 @@ type AutomationDeps = {
   composite: Composite;
   rag: Rag;
   quotas: Quotas;
-  guards: Pick<GuardPolicies, "take">;
+  guards: Pick<GuardPolicies, "take" | "requireClear">;
   toolNames: ToolNames;
   tenancy: Tenancy;
   waits: Waits;

@@ -39,7 +39,7 @@ export type EventsDeps = TriggerStartDeps & {
   jobs: Pick<Jobs, "submit" | "find" | "inTurn">;
   quotas: Pick<Quotas, "check">;
   waits: Pick<Waits, "deliverEvent">;
-  guards: Pick<GuardPolicies, "take">;
+  guards: Pick<GuardPolicies, "take" | "requireClear">;
 };
 
 /** Events: each is durable work, which hands it to all that it is for. */
@@ -58,6 +58,7 @@ export function makeEvents(deps: EventsDeps) {
       ...event
     }: NewEvent): Promise<AcceptedEvent> {
       const { tenantId, name, sourceId } = event;
+      await deps.guards.requireClear({ tenantId, keyId }, "input", { id: senderId, name });
       const data = toWellFormed(await deps.guards.take({ tenantId, keyId }, "input", given));
       return deps.jobs.inTurn(tenantId, async () => {
         const now = new Date();

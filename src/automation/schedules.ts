@@ -7,6 +7,7 @@ import { jittered } from "../lib/jitter.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { ScheduleChange, ScheduleRecord } from "../store/schedule-store.ts";
 import type { Store } from "../store/store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { endedFiring, listFirings, toFiringView } from "./firings.ts";
 import { toMaker } from "./makers.ts";
@@ -20,6 +21,7 @@ const SHOWN_TIMES = 5;
 export type SchedulesDeps = {
   store: Pick<Store, "schedules" | "firings">;
   starter: Starter;
+  guards: Pick<GuardPolicies, "take" | "requireClear">;
   jobs: Pick<Jobs, "find" | "statesOf">;
   toolNames: ToolNames;
 };
@@ -74,16 +76,17 @@ export function makeSchedules(deps: SchedulesDeps) {
 
 /** What is stored of a body; its firings have the rights of the caller. Times that did not change keep the firing that comes next, also one that is overdue. */
 async function toChange(
-  { starter }: SchedulesDeps,
+  { starter, guards }: SchedulesDeps,
   caller: Caller,
   given: { body: ScheduleBody; earlier: ScheduleChange | undefined },
 ): Promise<ScheduleChange> {
   const { earlier } = given;
-  const { enabled: isEnabled, target, input, ...body } = given.body;
+  const { enabled: isEnabled, ...body } = given.body;
   const { name, cron, every, at, timezone, overlap, catchUp, jitterMs } = body;
   const times = Object.values({ cron, every, at }).filter((value) => value !== undefined);
   if (times.length !== 1) throw invalidRequest("cron", "cron: give exactly one of cron, every and at.");
-  await starter.check(caller, target, input);
+  await starter.check(caller, body.target, body.input);
+  const { target, input } = await guardStart(guards, caller, body);
   const now = new Date();
   const isSame = (field: "cron" | "every" | "at" | "timezone") =>
     earlier !== undefined && earlier[field] === body[field];
@@ -100,6 +103,17 @@ async function toChange(
     ...{ maker: toMaker(caller), ...defined({ input: input === undefined ? undefined : JSON.stringify(input) }) },
     ...(isEnabled ? next : {}),
   };
+}
+
+/** What is started, and with what, as it may be kept. @throws AppError `compliance_blocked`, `unavailable`. */
+async function guardStart(
+  guards: SchedulesDeps["guards"],
+  { tenantId, keyId }: Caller,
+  { target, input }: Pick<ScheduleBody, "target" | "input">,
+) {
+  const { agentId, workflowId, ingest } = target;
+  if (ingest) await guards.requireClear({ tenantId, keyId }, "ingest", { "target.ingest": JSON.stringify(ingest) });
+  return { target, ...(await guards.take({ tenantId, keyId, agentId, workflowId }, "input", { input })) };
 }
 
 /** The slot that comes next, and when it is taken. */

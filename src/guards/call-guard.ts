@@ -45,11 +45,9 @@ export function makeCallGuard({ rules, restores = false, onFound, onBlocked }: O
     }
     return masked + text.slice(at);
   };
-  const block = (blocked: readonly Blocked[]): never => {
-    const counts: GuardCount[] = [];
-    for (const { kind, place } of blocked) addCounts(counts, [{ kind, place, action: "block", count: 1 }]);
-    onBlocked?.(counts);
-    throw refusal(blocked);
+  const block = (blocked: readonly Blocked[], isExact = false): never => {
+    onBlocked?.(countsOf(blocked));
+    throw refusal(blocked, isExact);
   };
   return {
     /** Whether anything is looked for at one of these places. */
@@ -66,18 +64,21 @@ export function makeCallGuard({ rules, restores = false, onFound, onBlocked }: O
     /**
      * The texts as they may go on, in their order. @throws AppError `compliance_blocked`, its details naming kinds and positions
      * (UTF-16 units), never values; `unavailable` if a guard fails, which lets nothing through. `isCounted`: not for texts that say
-     * again what others have said.
+     * again what others have said. `isExact`: what would be masked is refused, since the texts are ids or addresses, which a mark would
+     * make into others.
      */
-    take(texts: readonly GuardedText[], { isCounted = true } = {}): string[] {
+    take(texts: readonly GuardedText[], { isCounted = true, isExact = false } = {}): string[] {
       for (const { text } of texts) marks.avoid(text);
       const read = texts.map((one) => ({ ...one, values: valuesIn(one) }));
       if (isCounted) for (const { place, values } of read) note(place, values);
       const blocked = read.flatMap(({ place, field, values }) =>
         values.flatMap(({ kind, start, end }) =>
-          isOf(place, "block")(kind) ? [{ place, field, kind, start, end }] : [],
+          isOf(place, "block")(kind) || (isExact && isOf(place, "mask")(kind))
+            ? [{ place, field, kind, start, end }]
+            : [],
         ),
       );
-      if (blocked.length > 0) block(blocked);
+      if (blocked.length > 0) block(blocked, isExact);
       return read.map(({ text, place, values, isJson }) => mask(text, values, isOf(place, "mask"), isJson));
     },
     /**
@@ -116,6 +117,12 @@ export function makeCallGuard({ rules, restores = false, onFound, onBlocked }: O
   };
 }
 
+function countsOf(blocked: readonly Blocked[]): GuardCount[] {
+  const counts: GuardCount[] = [];
+  for (const { kind, place } of blocked) addCounts(counts, [{ kind, place, action: "block", count: 1 }]);
+  return counts;
+}
+
 /** Counts what is found, by place and kind. */
 function makeCounts(rules: RulesOfPlaces, onFound: Options["onFound"]) {
   const counts: GuardCount[] = [];
@@ -135,14 +142,14 @@ function makeCounts(rules: RulesOfPlaces, onFound: Options["onFound"]) {
 
 type Blocked = { place: GuardPlace; field: string; kind: GuardKind; start?: number; end?: number };
 
-function refusal(blocked: readonly Blocked[]): AppError {
+function refusal(blocked: readonly Blocked[], isExact: boolean): AppError {
   const kinds = [...new Set(blocked.map(({ kind }) => kind))];
   const [first] = blocked;
   const words = kinds.join(", ").replaceAll("_", " ");
   const isOfAnswer = first?.place === "output";
   const message = isOfAnswer
     ? `The answer held ${words}, which your guards do not let through. It was withheld.`
-    : `Your guards do not let ${words} through. Nothing of it was sent on.`;
+    : `Your guards do not let ${words} through. Nothing of it was sent on.${isExact ? ` ${first?.field} cannot be masked.` : ""}`;
   const details = { kinds, findings: blocked.slice(0, MAX_LISTED) };
   return new AppError("compliance_blocked", message, { ...(first && !isOfAnswer && { param: first.field }), details });
 }

@@ -29,7 +29,7 @@ export type RagDeps = {
   >;
   embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;
-  guards: Pick<GuardPolicies, "take">;
+  guards: Pick<GuardPolicies, "take" | "forCall" | "requireClear">;
   fetcher: GuardedFetch;
   parser: ParsePool;
   /** Turns for removals and deep searches, so that many of one tenant let other tenants go first. */

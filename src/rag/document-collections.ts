@@ -10,6 +10,7 @@ import type { Caller } from "../tenancy/roles.ts";
 import { mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
 import { removeDocument, unlessGone } from "./document-work.ts";
+import { guardRead } from "./guard-document.ts";
 import { findCollection, newCollection } from "./known-collections.ts";
 
 /**
@@ -63,18 +64,20 @@ export function makeDocumentCollections(deps: RagDeps) {
         nextCursor: next,
       };
     },
-    /** Makes an empty collection. @throws AppError `quota_exceeded`, `insufficient_scope`. */
-    async create({ tenantId, collections: limit }: Caller, change: CollectionChange): Promise<CollectionRecord> {
+    /** Makes an empty collection. @throws AppError `quota_exceeded`, `insufficient_scope`, `compliance_blocked`. */
+    async create(caller: Caller, asked: CollectionChange): Promise<CollectionRecord> {
+      const { tenantId, collections: limit } = caller;
       if (limit) throw new AppError("insufficient_scope", "This key is limited to collections that are there.");
+      const change = await guardRead(deps, caller, asked);
       await deps.quotas.check(tenantId, "collections");
       const { _id, ...record } = newCollection(tenantId, "");
       await collections.insert({ ...record, _id, name: _id });
       return (await collections.change(tenantId, _id, change)) ?? { ...record, _id, name: _id };
     },
-    /** @throws AppError `not_found`. */
+    /** @throws AppError `not_found`, `compliance_blocked`. */
     async change(caller: Caller, name: string, change: CollectionChange): Promise<CollectionRecord> {
       await findCollection(deps, caller, name);
-      const changed = await collections.change(caller.tenantId, name, change);
+      const changed = await collections.change(caller.tenantId, name, await guardRead(deps, caller, change));
       if (!changed) throw notFound("vector store");
       return changed;
     },

@@ -5,6 +5,7 @@ import { type DocumentRecord, ownSources } from "../store/document-record.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { RagDeps } from "./deps.ts";
+import { dropGuardedSource } from "./guard-document.ts";
 import { indexDocument } from "./index-document.ts";
 
 type RemoveDeps = Pick<RagDeps, "store" | "jobs" | "pace">;
@@ -33,7 +34,7 @@ export function makeDocumentWork(deps: RagDeps): Work {
   });
 }
 
-async function closeOrphan(deps: RemoveDeps, document: DocumentRecord, job: JobRecord | null): Promise<void> {
+async function closeOrphan(deps: RagDeps, document: DocumentRecord, job: JobRecord | null): Promise<void> {
   const { tenantId, _id: documentId, lastVersion } = document;
   if (document.status === "deleting") return dropDeleted(deps, document);
   if (isUnknownToClients(document, job)) return forget(deps, document);
@@ -41,7 +42,9 @@ async function closeOrphan(deps: RemoveDeps, document: DocumentRecord, job: JobR
   const cancelled = toErrorView(new AppError("cancelled", "The job was cancelled."));
   const error = job?.status === "cancelled" ? cancelled : (job?.error ?? LOST);
   const wasAbandoned = await deps.store.documents.abandon(document, error);
-  if (wasAbandoned) await deps.store.chunks.remove(tenantId, { documentId, before: lastVersion + 1 });
+  if (!wasAbandoned) return;
+  await dropGuardedSource(deps, document);
+  await deps.store.chunks.remove(tenantId, { documentId, before: lastVersion + 1 });
 }
 
 /** Removes a document that no client knows of. */

@@ -11,6 +11,7 @@ import type { Caller } from "../tenancy/roles.ts";
 import { chooseCollections, mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
 import { removeDocument, removeOfFile } from "./document-work.ts";
+import { guardRead } from "./guard-document.ts";
 import { toRefresh } from "./refresh-times.ts";
 import { type DocumentChange, type DocumentView, tagsOf } from "./schemas.ts";
 
@@ -21,7 +22,7 @@ type DocumentQuery = PageQuery & {
 };
 
 /** Documents as callers read, change and remove them. For a limited key, documents of other collections do not exist. */
-export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace">) {
+export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace" | "guards">) {
   const { store } = deps;
   const find = async (caller: Caller, documentId: string) => {
     const document = await store.documents.get(caller.tenantId, documentId);
@@ -64,11 +65,12 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace">) {
       const last = data.at(-1)?.n ?? 0;
       return { data, nextCursor: data.length < limit || last + 1 >= document.chunks ? null : String(last + 1) };
     },
-    /** Changes a document's title, metadata or expiry; null removes that. @throws AppError `not_found`. */
+    /** Changes a document's title, metadata or expiry; null removes that. @throws AppError `not_found`, `compliance_blocked`. */
     async describe(caller: Caller, documentId: string, change: DocumentChange): Promise<DocumentView> {
       const known = await find(caller, documentId);
       const { source } = known;
-      const { title, name, metadata, expiresAt, refreshEveryHours } = change;
+      const { expiresAt, refreshEveryHours, ...said } = change;
+      const { title, name, metadata } = await guardRead(deps, caller, said);
       if (name !== undefined && source.kind !== "file")
         throw invalidRequest("name", "name: only a document of a file has one.");
       if (refreshEveryHours && source.kind !== "url")

@@ -10,7 +10,7 @@ import { isStoreFailure } from "../store/store-errors.ts";
 import { toSpaceKey } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
-import { guardChunks } from "./guard-document.ts";
+import { dropGuardedSource, guardRead } from "./guard-document.ts";
 import type { RawSource } from "./parse/parse-source.ts";
 import type { ParsedSource } from "./parse-in-child.ts";
 import type { IngestResult } from "./schemas.ts";
@@ -42,7 +42,7 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
     });
     if (!endsJob(error, context)) throw error;
     if (!context.signal.aborted) await context.confirm();
-    if (error instanceof AppError && error.code === "compliance_blocked") await dropSource(deps, document);
+    await dropGuardedSource(deps, document);
     await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error), attempted });
     throw error;
   }
@@ -93,7 +93,8 @@ async function writeVersion(
   const { tenantId, recordId: documentId, signal } = context;
   if (document.requireComplete) assertComplete(read.warnings);
   const version = document.lastVersion;
-  const title = document.isTitleGiven ? document.title : (read.title ?? document.source.name ?? document.title);
+  const own = document.isTitleGiven ? undefined : (read.title ?? document.source.name);
+  const title = own === undefined ? document.title : await guardRead(deps, document, own);
   const isSmall = read.expected <= SINGLE_WRITE;
   const { count, dimensions } = await writeChunks(deps, context, read, {
     caller: { tenantId, keyId: document.keyId, surface: "ingest", signal, origin: { jobId: context.jobId } },
@@ -123,6 +124,7 @@ async function writeVersion(
   if (!published) return superseded(deps, document);
   if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
   await dropFormerSources(deps, document);
+  await dropGuardedSource(deps, document);
   return { documentId, chunks: count, status: "indexed", warnings, ...(duplicateOf === null ? {} : { duplicateOf }) };
 }
 
@@ -144,6 +146,8 @@ async function fetchSource(deps: RagDeps, document: DocumentRecord, signal: Abor
     return { bytes, ...fetched, ...(type ? { type } : {}), ...(name ? { name } : {}) };
   }
   const bytes = await deps.store.sources.read(tenantId, document.sourceId ?? document._id);
+  const isPublished = document.publishedBy === document.jobId && document.status === "indexed";
+  if (!bytes && isPublished) return { bytes: Buffer.alloc(0), isUnchanged: true }; // an earlier attempt had only its end left to note
   if (!bytes) throw new AppError("source_unreadable", "The document's source is gone.");
   const type = source.kind === "content" ? "text/plain; charset=utf-8" : source.type; // regardless of what a page declares
   return { bytes, ...(type ? { type } : {}), ...(source.name ? { name: source.name } : {}) };
@@ -176,7 +180,7 @@ async function writeChunks(
   let reportedAt = performance.now();
   await forEachConcurrent(numbered(), EMBEDS_IN_FLIGHT, async (batch) => {
     version.caller.signal.throwIfAborted();
-    const texts = await guardChunks(deps, version.caller, batch.texts);
+    const texts = await guardRead(deps, version.caller, batch.texts);
     const chunks = await embedChunks(deps, version, { ...batch, texts });
     for (const { embedding } of chunks) lengths.add(embedding.length);
     if (lengths.size > 1)
@@ -209,11 +213,6 @@ async function dropFormerSources(deps: RagDeps, document: DocumentRecord): Promi
   const { tenantId, formerSources = [] } = document;
   for (const sourceId of formerSources) await deps.store.sources.remove(tenantId, sourceId);
   if (formerSources.length > 0) await deps.store.documents.forgetSources(document);
-}
-
-/** Removes the source that guards do not let be kept. */
-async function dropSource(deps: RagDeps, { tenantId, _id, source, sourceId = _id }: DocumentRecord): Promise<void> {
-  if (source.url === undefined && source.fileId === undefined) await deps.store.sources.remove(tenantId, sourceId);
 }
 
 /** Drops this version, because the document was deleted or has a later version by now. */

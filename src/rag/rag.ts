@@ -28,6 +28,8 @@ import type { RagSettingsBody } from "./settings-schemas.ts";
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "keyBudgetUsd" | "collections"> & {
   limit?: CallLimit;
   origin?: CallOrigin;
+  /** Whether the query was guarded before. */
+  isGuarded?: boolean;
 };
 
 type Tail<T extends readonly unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
@@ -53,15 +55,17 @@ export function makeRag(
   const reindexWork = makeReindexWork(deps);
   const documents = makeDocuments(deps);
   const collections = makeDocumentCollections(deps);
-  const query: typeof runQuery = async (caller, asked) => {
-    const { tenantId, keyId, origin: { agentId, workflowId } = {} } = caller;
-    const guarded = await guards.take({ tenantId, keyId, agentId, workflowId }, "input", { query: asked.query });
-    const input = { ...asked, ...guarded };
+  const search: typeof runQuery = async (caller, input) => {
     await requireCollections(deps, caller, { wanted: input.collection });
     pace.begins(caller.tenantId);
     return runQuery(caller, input);
   };
   const feedback = makeFeedback({ ...input, days: config.retention.callLogDays });
+  const query: typeof runQuery = async (caller, asked) => {
+    const { tenantId, keyId, origin: { agentId, workflowId } = {} } = caller;
+    const guarded = await guards.take({ tenantId, keyId, agentId, workflowId }, "input", { query: asked.query });
+    return search(caller, { ...asked, ...guarded });
+  };
   return {
     work,
     collections,
@@ -88,12 +92,12 @@ export function makeRag(
     requireCollections: (...given: Tail<Parameters<typeof requireCollections>>) => requireCollections(deps, ...given),
     /** @throws AppError `not_found` for a collection that is not there, `insufficient_scope`. */
     async query(
-      { tenantId, keyId, keyBudgetUsd, collections, limit, origin }: QueryCaller,
+      { tenantId, keyId, keyBudgetUsd, collections, limit, origin, isGuarded = false }: QueryCaller,
       input: QueryInput,
       signal: AbortSignal,
     ): Promise<QueryOutcome> {
       const about = { surface: "rag", signal, ...defined({ limit, origin }) } as const;
-      return query({ tenantId, keyId, keyBudgetUsd, collections, ...about }, input);
+      return (isGuarded ? search : query)({ tenantId, keyId, keyBudgetUsd, collections, ...about }, input);
     },
     /** See `refreshCollection`. @throws AppError `not_found`, `insufficient_scope`. */
     async refreshCollection(caller: Pick<Caller, "tenantId" | "collections">, name: string): Promise<number> {

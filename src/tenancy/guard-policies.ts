@@ -91,6 +91,14 @@ export function makeGuardPolicies(store: Pick<TenantStore, "find" | "setGuards">
       const guard = await forCall(caller);
       return guard === undefined ? value : takeBy(guard, place, value);
     },
+    /**
+     * Refuses ids and addresses, by the names of their fields, that hold what is masked or blocked: a mark would make them into others.
+     * @throws as the `take` of a guard.
+     */
+    async requireClear(caller: GuardedCaller, place: GuardPlace, ids: Ids): Promise<void> {
+      const guard = await forCall(caller);
+      if (guard) requireClearBy(guard, place, ids);
+    },
   };
 }
 
@@ -107,6 +115,14 @@ export async function guardFor(
   const { tenantId, keyId, origin, mayRestore = false } = caller;
   const { agentId, workflowId } = origin ?? {};
   return guards.forCall({ tenantId, keyId, agentId, workflowId }, { mayRestore });
+}
+
+type Ids = Readonly<Record<string, string | null | undefined>>;
+
+/** Refuses ids and addresses that hold what is masked or blocked. @throws as the `take` of a guard. */
+export function requireClearBy(guard: CallGuard, place: GuardPlace, ids: Ids): void {
+  const texts = Object.entries(ids).flatMap(([field, text]) => (text ? [{ place, field, text }] : []));
+  guard.take(texts, { isExact: true });
 }
 
 /** A value with its texts guarded. @throws as the `take` of a guard. */

@@ -2,6 +2,7 @@ import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 
 /** The dependencies of this folder's functions. */
@@ -9,6 +10,7 @@ export type VectorStoreDeps = {
   store: Pick<Store, "documents" | "collections" | "files" | "chunks" | "vectorStoreBatches">;
   rag: Rag;
   jobs: Pick<Jobs, "cancel">;
+  guards: Pick<GuardPolicies, "take">;
   quotas: Pick<Quotas, "check">;
   /** The files of `/v1/files`, which batches read too. */
   batches: {

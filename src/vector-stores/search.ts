@@ -38,7 +38,7 @@ export type FoundPassage = {
 export type FoundPassages = { passages: FoundPassage[]; searched: string[] };
 
 /** Searches of stores. */
-export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag">) {
+export function makeSearch({ store, rag, guards }: Pick<VectorStoreDeps, "store" | "rag" | "guards">) {
   const open = async (caller: Searcher, name: string) => {
     const collection = await rag.collections.find(caller, name);
     if (hasExpired(collection)) throw new AppError("wrong_state", `The vector store ${name} has expired.`);
@@ -48,7 +48,7 @@ export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag"
     /** @throws AppError `not_found` for a store that the caller has not; `wrong_state` for one that has expired. */
     requireOpen: async (caller: Searcher, names: readonly string[]): Promise<void> =>
       void (await Promise.all(names.map((name) => open(caller, name)))),
-    /** Searches stores by some queries, best first. Throws as `requireOpen`. */
+    /** Searches stores by some queries, best first. Throws as `requireOpen`; `compliance_blocked`. */
     async search(caller: Searcher, search: StoreSearch, signal: AbortSignal): Promise<FoundPassages> {
       await Promise.all(search.names.map(async (name) => touch({ store }, await open(caller, name))));
       const { filters: attributes, limit: topK, rewrite } = search;
@@ -58,7 +58,9 @@ export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag"
         collection: [...search.names],
         ...defined({ attributes, rewrite }),
       };
-      const outcomes = await Promise.all(search.queries.map((query) => rag.query(caller, { ...asked, query }, signal)));
+      const { queries } = await guards.take(caller, "input", { queries: search.queries });
+      const guarded = { ...caller, isGuarded: true };
+      const outcomes = await Promise.all(queries.map((query) => rag.query(guarded, { ...asked, query }, signal)));
       const best = new Map<string, QueryResult>();
       for (const found of outcomes.flatMap(({ results }) => results)) {
         if ((best.get(found.chunkId)?.score ?? -1) < found.score) best.set(found.chunkId, found);
@@ -69,7 +71,7 @@ export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag"
       const written = outcomes.flatMap((outcome) => outcome.rewrite?.queries ?? []);
       return {
         passages: await describe(store, caller.tenantId, first),
-        searched: [...new Set([...search.queries, ...written])],
+        searched: [...new Set([...queries, ...written])],
       };
     },
   };

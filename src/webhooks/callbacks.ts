@@ -9,6 +9,7 @@ import type { CallbackRecord } from "../store/callback-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { Store } from "../store/store.ts";
+import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import { type Caller, rootOf } from "../tenancy/roles.ts";
 import { toApprovalMessage } from "./approval-message.ts";
 import { makeOutbox, type Pauses, sendMessage } from "./outbox.ts";
@@ -31,6 +32,7 @@ type CallbacksDeps = {
   webhooks: Pick<Webhooks, "deliver">;
   pauses: Pauses;
   egress: Pick<Egress, "check">;
+  guards: Pick<GuardPolicies, "requireClear">;
   /** Some report the end of their jobs in words of their own. */
   works: readonly Work[];
   logger: Logger;
@@ -54,10 +56,12 @@ export function makeCallbacks(deps: CallbacksDeps) {
   return {
     /**
      * Whether the end of one more job can be reported to this address.
-     * @throws AppError `source_refused`, naming `callback.url`, for an address that is never called; `too_many_concurrent`.
+     * @throws AppError `source_refused`, naming `callback.url`, for an address that is never called; `compliance_blocked`;
+     * `too_many_concurrent`.
      */
     async admit(caller: Owner, url: string): Promise<void> {
       egress.check(url, "callback.url");
+      await deps.guards.requireClear(caller, "input", { "callback.url": url });
       if ((await store.count(rootOf(caller), MAX_OPEN)) < MAX_OPEN) return;
       const message = `You have ${MAX_OPEN} callbacks that are not delivered yet; wait, or send no callback.`;
       throw new AppError("too_many_concurrent", message, {
@@ -96,7 +100,7 @@ export function makeCallbacks(deps: CallbacksDeps) {
   };
 }
 
-type Owner = Pick<Caller, "tenantId" | "rootTenantId">;
+type Owner = Pick<Caller, "tenantId" | "rootTenantId"> & Partial<Pick<Caller, "keyId">>;
 
 /** What a callback is about, if its message is due; else the callback is looked at later, or removed. */
 async function findSubject(deps: CallbacksDeps, callback: CallbackRecord): Promise<Subject | undefined> {

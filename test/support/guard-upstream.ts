@@ -5,6 +5,7 @@ type Asked = {
   input?: string | readonly unknown[];
   messages?: { role: string; content: unknown }[];
   tools?: unknown[];
+  documents?: readonly string[];
 };
 
 /** What the model answers to a text; `calls` are arguments of a call of the tool that was offered. */
@@ -16,6 +17,10 @@ export async function startGuardUpstream() {
   let script: GuardScript = (said) => ({ text: `You said: ${said}` });
   upstream.answer((raw) => {
     const asked: Asked = JSON.parse(raw);
+    if (asked.documents) {
+      const results = asked.documents.map((_, index) => ({ index, relevance_score: 0.5 }));
+      return { pieces: [JSON.stringify({ results })] };
+    }
     if (typeof Object([asked.input].flat()[0]).role === "string") return { pieces: [JSON.stringify(toResponse(raw))] };
     if (asked.input !== undefined) return { pieces: [JSON.stringify(toEmbeddings(asked.input))] };
     const last = asked.messages?.findLast(({ role }) => role === "user")?.content;

@@ -1,27 +1,30 @@
 import { defaultModelAlias } from "../../src/gateway/providers/edge/models.ts";
 import { askSurface, eachForm } from "./four-surfaces.ts";
 import type { ApiClient, ApiResponse } from "./http-client.ts";
+import { type MoreClients, morePaths } from "./more-guarded-paths.ts";
 import { pollUntil } from "./poll-until.ts";
 
 /** What came of a text on a path: all that the caller got, and how it was refused, if it was. */
 type Outcome = { said: string; refusal?: unknown };
-export type GuardedPath = { name: string; send(text: string): Promise<Outcome> };
+/** `isExact`: the text is an id or an address, so that what would be masked is refused. `asksNone`: no model is asked. */
+export type GuardedPath = { name: string; isExact?: true; asksNone?: true; send(text: string): Promise<Outcome> };
+type Kind = Pick<GuardedPath, "isExact" | "asksNone">;
 
-const model = "gpt-5.4-mini";
+export const model = "gpt-5.4-mini";
 const ends = ["completed", "failed", "cancelled", "stopped"];
 
-const toOutcome = ({ status, body, text }: Pick<ApiResponse, "status" | "body" | "text">): Outcome => {
+export const toOutcome = ({ status, body, text }: Pick<ApiResponse, "status" | "body" | "text">): Outcome => {
   const code = Object(Object(body).error).code;
   return { said: text, ...(status >= 400 && { refusal: code ?? status }) };
 };
 
-const reachEnd = (member: ApiClient, path: string) =>
+export const reachEnd = (member: ApiClient, path: string) =>
   pollUntil(async () => {
     const one = await member.get(path);
     return ends.includes(String(one.at("status"))) ? one : undefined;
   });
 
-type Clients = { member: ApiClient; admin: ApiClient; clientOf(key: string): ApiClient };
+type Clients = MoreClients & { member: ApiClient; clientOf(key: string): ApiClient };
 
 /** Every way by which a text gets to a model, or is kept. */
 export async function guardedPaths(clients: Clients): Promise<GuardedPath[]> {
@@ -31,8 +34,9 @@ export async function guardedPaths(clients: Clients): Promise<GuardedPath[]> {
   );
   const steps = [{ type: "ai_completion", id: "first", model, prompt: "Say: {{ input.text }}" }];
   const workflowId = (await member.post("/workflows", { name: "Echo", steps })).string("workflowId");
-  const post = (name: string, path: string, toBody: (text: string) => object): GuardedPath => ({
+  const post = (name: string, path: string, toBody: (text: string) => object, kind: Kind = {}): GuardedPath => ({
     name,
+    ...kind,
     send: async (text) => toOutcome(await member.post(path, toBody(text), { headers: { prefer: "wait=20" } })),
   });
   const chats = [...eachForm()].map((form) => chatPath(member, { ...form, name: form.surface.name, model }));
@@ -48,7 +52,9 @@ export async function guardedPaths(clients: Clients): Promise<GuardedPath[]> {
         return toOutcome(await reachEnd(member, `/v1/responses/${asked.string("id")}`));
       },
     },
-    post("conversation", "/v1/conversations", (text) => ({ items: [{ role: "user", content: text }] })),
+    post("conversation", "/v1/conversations", (text) => ({ items: [{ role: "user", content: text }] }), {
+      asksNone: true,
+    }),
     post("tool result", "/ai/chat", (text) => ({
       model,
       messages: [
@@ -114,15 +120,17 @@ export async function guardedPaths(clients: Clients): Promise<GuardedPath[]> {
       return { pattern: "chain-of-thought", profile: "coding", input, models: [model] };
     }),
     post("ingest, text", "/rag/ingest", (text) => ({ content: `Note: ${text}`, title: "Note" })),
-    post("ingest, title", "/rag/ingest", (title) => ({ content: "A note.", title })),
-    post("ingest, metadata", "/rag/ingest", (text) => ({
-      content: "A note.",
-      title: "Note",
-      metadata: { about: text },
-    })),
-    post("answer from documents", "/rag/answer", (query) => ({ query, model, minCoverage: 0 })),
+    post("ingest, title", "/rag/ingest", (title) => ({ content: "A note.", title }), { asksNone: true }),
+    post(
+      "ingest, metadata",
+      "/rag/ingest",
+      (text) => ({ content: "A note.", title: "Note", metadata: { about: text } }),
+      { asksNone: true },
+    ),
+    post("answer from documents", "/rag/answer", (query) => ({ query, model, minCoverage: 0 }), { asksNone: true }),
     {
       name: "rating of an answer",
+      asksNone: true,
       async send(comment) {
         // No document answers it, so that no model is asked.
         const answered = await member.post("/rag/answer", { query: "zyzzogeton quokka", model, minCoverage: 1 });
@@ -131,8 +139,10 @@ export async function guardedPaths(clients: Clients): Promise<GuardedPath[]> {
         return toOutcome(await member.post("/rag/feedback", rating));
       },
     },
-    post("event", "/events/note", (text) => ({ data: { text } })),
-    post("query", "/rag/query", (query) => ({ query })),
+    post("event", "/events/note", (text) => ({ data: { text } }), { asksNone: true }),
+    post("event's id", "/events/note", (id) => ({ id }), { asksNone: true, isExact: true }),
+    post("query", "/rag/query", (query) => ({ query }), { asksNone: true }),
+    ...(await morePaths(member, { agentId, post, ...clients })),
     {
       name: "MCP tool",
       async send(text) {

@@ -29,12 +29,16 @@ export function rejectSecrets(places: readonly Place[]): void {
   if (found.length > 0) throw new Error(`a secret has leaked: ${found.slice(0, 10).join("; ")}`);
 }
 
-/** A log at the level of most detail that keeps only the secrets which it was told. */
-export function makeScannedLog(): { logger: ReturnType<typeof makeLogger>; leaks: Place[] } {
+/** A log at the level of most detail that keeps only the secrets which it was told. `onLine` is told all of it. */
+export function makeScannedLog(onLine?: (text: string) => void): {
+  logger: ReturnType<typeof makeLogger>;
+  leaks: Place[];
+} {
   const leaks: Place[] = [];
   const destination = new Writable({
     write(chunk, _encoding, done) {
       const text = String(chunk);
+      onLine?.(text);
       if (secretsIn(text).length > 0 && leaks.length < 10) leaks.push({ where: "the log", text });
       done();
     },

@@ -34,6 +34,8 @@ export type TestOptions = {
   services?: "private";
   /** True: the test itself puts secrets where none belong, so that none are looked for at its end. */
   holdsSecrets?: boolean;
+  /** Told all lines of the log, at the level of most detail. */
+  onLog?: (text: string) => void;
 };
 
 /**
@@ -64,7 +66,7 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
     const config = loadConfig(env);
     disposables.add(() => services.clear(config));
     const extra = options.extra ?? [];
-    const log = makeScannedLog();
+    const log = makeScannedLog(options.onLog);
     const platform = await openPlatform(config, {
       name: "test",
       queues: extra.map(({ queue }) => queue),

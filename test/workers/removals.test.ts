@@ -31,7 +31,7 @@ describe("many removals of one tenant", () => {
 
   /** Asks for all removals at once, while these tenants work. None ends before `together` of them have begun. */
   const removeAll = async (tenants: readonly string[], together: number) => {
-    const { store, jobs } = test.platform;
+    const { store, jobs, guards } = test.platform;
     const pace = makePace(() => now);
     for (const tenantId of tenants) pace.begins(tenantId);
     await pace.share(caller.tenantId, new AbortController().signal, async () => {
@@ -44,7 +44,7 @@ describe("many removals of one tenant", () => {
       await store.chunks.remove(...given);
       atOnce -= 1;
     };
-    const documents = makeDocuments({ store: { ...store, chunks: { ...store.chunks, remove } }, jobs, pace });
+    const documents = makeDocuments({ store: { ...store, chunks: { ...store.chunks, remove } }, jobs, pace, guards });
     const ids: string[] = [];
     for (let n = 0; n < DOCUMENTS; n += 1) {
       const headers = { prefer: "respond-async" };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { guardLine } from "../../../src/batches/file/guard-upload.ts";
 import { MAX_MESSAGE_REQUESTS, messagesEndpoint } from "../../../src/batches/file/read-lines.ts";
 import type { MessageResult } from "../../../src/batches/file/write-answers.ts";
 import { invalidRequest } from "../../../src/lib/errors.ts";
@@ -81,8 +82,13 @@ export const anthropicBatchRoutes = [
     bodyLimit: "content",
     responses: batchResponse,
     errors: ["quota_exceeded"],
-    async result({ body, bytes = Buffer.from(JSON.stringify(body)), query, header, caller, platform }) {
+    async result({ body, bytes: sent, query, header, caller, platform }) {
       const { quotas, batches } = platform;
+      const guard = await platform.guards.forCall(caller);
+      const kept = guard?.has("input", "mask", "block")
+        ? { requests: body.requests.map((request) => guardLine(guard, request)) }
+        : undefined;
+      const bytes = kept === undefined && sent ? sent : Buffer.from(JSON.stringify(kept ?? body));
       await quotas.check(caller.tenantId, "openJobs");
       await quotas.check(caller.tenantId, "openBatches");
       await quotas.check(caller.tenantId, "storedBytes", bytes.length);

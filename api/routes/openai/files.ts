@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { guardUpload } from "../../../src/batches/file/guard-upload.ts";
 import { AppError } from "../../../src/lib/errors.ts";
 import { idSchema } from "../../../src/lib/ids.ts";
 import { limiting } from "../../../src/lib/limiting.ts";
@@ -38,12 +39,14 @@ export const openAiFileRoutes = [
     summary: "Upload a file: requests of a batch, or a document",
     description:
       "With the purpose `batch` JSON lines, each `{ custom_id, method, url, body }`, 200 MiB and 50,000 of them at most. With `assistants` or `user_data` a document " +
-      "for vector stores. A key that is limited to collections sees the files alone that it has uploaded.",
+      "for vector stores. Where your guards mask or block, its text is guarded before it is kept, line by line of a batch, and a file that " +
+      "is no text is refused (`compliance_blocked`) unless `unreadable` is `pass`. A key that is limited to collections sees the files alone that it has uploaded.",
     body: named("FileUpload", uploadSchema),
     multipart: uploadSchema,
     keepsFile: {
       maxBytes: MAX_BATCH_FILE_BYTES,
-      async keep({ platform: { quotas, batches }, caller: { tenantId } }, chunks) {
+      async keep({ platform: { quotas, batches, guards }, caller }, chunks) {
+        const { tenantId } = caller;
         await quotas.check(tenantId, "files");
         const counted = async function* () {
           for await (const chunk of chunks) {
@@ -51,13 +54,16 @@ export const openAiFileRoutes = [
             yield chunk;
           }
         };
-        return batches.files.keepContent(tenantId, counted());
+        const guard = await guards.forCall(caller);
+        const isGuarded = guard?.has("input", "mask", "block") || guard?.has("ingest", "mask", "block");
+        return batches.files.keepContent(tenantId, guard && isGuarded ? guardUpload(guard, counted()) : counted());
       },
     },
     responses: { 200: { description: "The file", body: named("File", fileSchema) } },
-    errors: ["quota_exceeded"],
+    errors: ["quota_exceeded", "compliance_blocked"],
     async result({ body, caller, platform }) {
-      const { filename, bytes } = body.file;
+      const { bytes } = body.file;
+      const { filename } = await platform.guards.take(caller, "ingest", { filename: body.file.filename });
       const { sourceBytes } = platform.config.limits;
       if (body.purpose !== "batch" && bytes > sourceBytes) {
         const message = `A document has ${sizeInWords(sourceBytes)} at most (MAX_SOURCE_BYTES).`;

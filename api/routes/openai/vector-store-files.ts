@@ -22,7 +22,7 @@ const batchSchema = named("VectorStoreFileBatch", fileBatchSchema);
 const filePage = {
   200: { description: "A page of files", body: named("VectorStoreFileList", endsListOf(fileSchema)) },
 };
-const added = ["not_found", "quota_exceeded", "wrong_state"] as const;
+const added = ["not_found", "quota_exceeded", "wrong_state", "compliance_blocked"] as const;
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
@@ -77,6 +77,7 @@ export const vectorStoreFileRoutes = [
     body: named("VectorStoreFileChange", updateFileSchema),
     responses: { 200: { description: "The file", body: fileSchema } },
     example: { attributes: { year: 2026 } },
+    errors: ["compliance_blocked"],
     result: ({ params: { id, fileId }, body, caller, platform }) =>
       platform.vectorStores.files.update(caller, id, fileId, body.attributes ?? {}),
   }),

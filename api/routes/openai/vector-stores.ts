@@ -67,7 +67,7 @@ export const vectorStoreRoutes = [
       "`chunking_strategy` is accepted and not used: chunks follow the headings and sentences of a document.",
     body: named("VectorStoreRequest", createStoreSchema),
     responses: { 200: { description: "The vector store", body: storeSchema } },
-    errors: ["not_found", "quota_exceeded"],
+    errors: ["not_found", "quota_exceeded", "compliance_blocked"],
     example: { name: "Manuals" },
     async result({ body, caller, platform, ignore }) {
       for (const field of ["chunking_strategy", "description"] as const) if (body[field] !== undefined) ignore(field);
@@ -92,6 +92,7 @@ export const vectorStoreRoutes = [
     params: storeParams,
     body: named("VectorStoreChange", updateStoreSchema),
     responses: { 200: { description: "The vector store", body: storeSchema } },
+    errors: ["compliance_blocked"],
     result: ({ params: { id }, body, caller, platform }) => platform.vectorStores.update(caller, id, toChange(body)),
   }),
   routes.delete("/v1/vector_stores/:id", {
@@ -128,7 +129,7 @@ export const vectorStoreRoutes = [
         }),
       },
     },
-    errors: ["wrong_state"],
+    errors: ["wrong_state", "compliance_blocked"],
     example: { query: "When is the pump bled?" },
     async result({ params: { id }, body, caller, platform, signal, ignore }) {
       const { query, filters, max_num_results: limit, ranking_options: ranking = {}, rewrite_query } = body;

@@ -16,6 +16,7 @@ import { refuseServerState } from "../../surfaces/messages/server-state.ts";
 import { toChat } from "../../surfaces/messages/to-chat.ts";
 import { unreadFields } from "../../surfaces/messages/unread-fields.ts";
 import type { Batches } from "../provider/batches.ts";
+import { requireUnblocked } from "./guard-upload.ts";
 import { messagesEndpoint, readBody } from "./read-lines.ts";
 import { fromResponseLine } from "./response-lines.ts";
 
@@ -36,7 +37,7 @@ const MAX_REQUEST_BYTES = 12 << 20;
 
 /**
  * Begins the work on a request of a batch, under its job: a chat waits from then on, an embedding is made at once.
- * @throws AppError as the gateway does, `invalid_request`, `request_too_large`.
+ * @throws AppError as the gateway does, `compliance_blocked`, `invalid_request`, `request_too_large`.
  */
 export async function beginItem(
   deps: ItemDeps,
@@ -45,6 +46,7 @@ export async function beginItem(
 ): Promise<void> {
   const { tenantId, keyId, endpoint } = batch;
   const { jobId } = held;
+  requireUnblocked(body);
   const surface = endpoint === messagesEndpoint ? "anthropic-batch" : "openai-batch";
   const caller: GatewayCaller = { tenantId, keyId, surface, signal, origin: { jobId } };
   if (Buffer.byteLength(JSON.stringify(body) ?? "") > MAX_REQUEST_BYTES)

@@ -105,7 +105,7 @@ export async function reserveJob(
 ): Promise<{ job: JobRecord } | { jobId: string }> {
   const { platform, caller, reservation } = input;
   if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
-  const job = await platform.jobs.find(caller.tenantId, reservation.jobId);
+  const job = await platform.jobs.adopt(caller.tenantId, reservation.jobId);
   return job === null ? { jobId: reservation.jobId } : { job };
 }
 

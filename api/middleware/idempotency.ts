@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from "node:crypto";
-import { AppError, invalidRequest, unavailable } from "../../src/lib/errors.ts";
+import { AppError, invalidRequest, isOfPart, unavailable } from "../../src/lib/errors.ts";
 import { newId } from "../../src/lib/ids.ts";
 import {
   BYTES_BESIDE_TEXT,
@@ -37,7 +37,8 @@ export type IdempotentCall = {
 /**
  * Runs a POST at most once for its `Idempotency-Key`, which belongs to the caller's subject in its role. A repeat gets the
  * first response, byte for byte, with `idempotent-replayed: true`, and `ignore` names what the first one ignored. Successes,
- * and the errors 404, 409 and 422, are kept; other errors and streams free the key.
+ * and the errors 404, 409 and 422, are kept; other errors and streams free the key. When a part did not answer, the call may have
+ * been accepted all the same: its repeat takes it over, and finds the job that it made.
  * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs,
  * `quota_exceeded` where the tenant's responses leave no room for another one; what `reserve` and `inTurn` of the input throw.
  */
@@ -86,7 +87,11 @@ async function runClaimed(
     ignored.push(name);
     input.ignore(name);
   };
-  const checkpoint = (reply: JsonReply) => store.keep(claimed, toStored(reply, ignored), false);
+  let isAccepted = false;
+  const checkpoint = (reply: JsonReply) => {
+    isAccepted = true;
+    return store.keep(claimed, toStored(reply, ignored), false);
+  };
   const reservation = { jobId: claimed.jobId, mayBeTaken: claimed.isTakenOver };
   let reply: Reply;
   try {
@@ -96,7 +101,8 @@ async function runClaimed(
     const status = toStatus(error);
     if (finalErrorStatuses.has(status)) {
       await store.keep(claimed, toStored({ status, body: toErrorBody(error, input.requestId) }, ignored), true);
-    } else await store.release(claimed);
+    } else if (!isAccepted && (isOfPart(error) || error.code === "internal")) await store.letGo(claimed);
+    else await store.release(claimed);
     throw error;
   }
   if (isStreamed(reply)) await store.release(claimed);

@@ -4,7 +4,7 @@ import { AppError, toErrorView } from "../lib/errors.ts";
 import { forEachConcurrent } from "../lib/for-each-concurrent.ts";
 import { jittered } from "../lib/jitter.ts";
 import type { Logger } from "../observe/logger.ts";
-import type { FiringRecord } from "../store/firing-store.ts";
+import type { FiringEnd, FiringRecord } from "../store/firing-store.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { ScheduleRecord } from "../store/schedule-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
@@ -31,8 +31,8 @@ const MAX_WAITING = 100;
 /** How long such a one waits until it looks again, in ms: a tenth of the age of the job before it, within these. */
 const LOOK_AFTER_MS = 500;
 const LOOK_AT_MOST_MS = 60_000;
-/** The same while the one before it waits too: that wakes it once it is started. */
-const NOT_NEXT_MS = 10_000;
+/** The same while the one before it waits too: that wakes it once it has ended. */
+const NOT_NEXT_MS = 30_000;
 /** Attempts to start a firing, and the wait after the first, in ms, which doubles: about nine minutes in all. */
 const MAX_ATTEMPTS = 10;
 const BACKOFF_MS = 1_000;
@@ -172,12 +172,15 @@ async function continueFiring(deps: FireDeps, firing: FiringRecord): Promise<voi
 async function start(deps: FireDeps, firing: FiringRecord, schedule: ScheduleRecord): Promise<void> {
   const { firings } = deps.store;
   const { tenantId, jobId, attempts } = firing;
+  const end = async (how: FiringEnd) => {
+    await firings.end(firing, how);
+    if (schedule.overlap === "queue") await firings.wakeNext(firing, new Date(Date.now() + LOOK_AFTER_MS));
+  };
   try {
     const caller = await callerOf(deps.tenancy, tenantId, schedule.maker);
     const target = readTarget(schedule.target);
     const started = await deps.starter.start({ caller, jobId, target, input: readInput(schedule.input) });
-    await firings.end(firing, { status: "started", ...started });
-    if (schedule.overlap === "queue") await firings.wakeNext(firing, new Date(Date.now() + LOOK_AFTER_MS));
+    await end({ status: "started", ...started });
   } catch (error) {
     if (isStoreUnavailable(error)) throw error; // it stays open, and is continued when its lease has ended
     const { retryable = true, retryAfterMs = 0 } = error instanceof AppError ? error : {};
@@ -187,7 +190,7 @@ async function start(deps: FireDeps, firing: FiringRecord, schedule: ScheduleRec
       return;
     }
     deps.logger.warn({ err: error, tenantId, scheduleId: schedule._id, jobId }, "a firing could not be started");
-    await firings.end(firing, { status: "failed", error: toErrorView(error) });
+    await end({ status: "failed", error: toErrorView(error) });
     if (isForGood(error)) await deps.store.schedules.disable(schedule, toErrorView(error).message);
   }
 }

@@ -29,11 +29,11 @@ export const keptSettings = {
   ),
   WORKFLOW_RUN_DAYS: setting(
     count(0, 36_500).default(400),
-    "Days that a run of a workflow is kept after it began, with its steps' results, if it has ended; 0: for ever",
+    "Days that a run of a workflow is kept after it began, with its steps' results and approvals, if it has ended; 0: for ever",
   ),
   AGENT_RUN_DAYS: setting(
     count(0, 36_500).default(0),
-    "Days that a run of an agent is kept after it began, with its audit log, if it has ended; 0: for ever",
+    "Days that a run of an agent is kept after it began, with its audit log and approvals, if it has ended; 0: for ever",
   ),
   RESPONSE_DAYS: setting(count(1, 3_650).default(30), "Days that a stored response of `/v1/responses` is kept"),
   MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),

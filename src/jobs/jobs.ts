@@ -73,6 +73,7 @@ export function makeJobs(deps: {
     get: (tenantId: string, jobId: string) => readJob(read, tenantId, jobId),
     /** As `get`, with null for a job that is not there. */
     find: store.find,
+    adopt: store.adopt,
     /** The tenant's jobs, newest first. */
     list: store.list,
     /** State of each of these jobs of a tenant. Jobs that do not exist are left out. */

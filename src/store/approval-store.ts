@@ -59,6 +59,7 @@ export const approvalCollection = defineCollection<ApprovalRecord>({
     { key: { tenantId: 1, status: 1, _id: -1 }, name: "tenant_status" },
     ...awaitedIndexes,
     { key: { isUntold: 1 }, name: "untold", sparse: true },
+    { key: { tenantId: 1, runId: 1 }, name: "run" },
   ],
 });
 

@@ -91,6 +91,10 @@ export function makeIdempotencyStore(db: Db) {
       const kept = reply ? await toKept(claim, reply, bytes) : {};
       await Promise.all([records.updateOne(running(claim), { $set: { isDone, ...kept } }), counted]);
     },
+    /** Ends the lease of a call of which nobody knows what came of it: a repeat takes it over, with the id of its job. */
+    async letGo(claim: Claim): Promise<void> {
+      await records.updateOne(running(claim), { $set: { leaseUntil: new Date() } });
+    },
     /** Forgets the call, so that a repeat runs again. */
     async release(claim: Claim): Promise<void> {
       await records.deleteOne(running(claim));

@@ -222,13 +222,25 @@ function makeRefusals(jobs: Collection<JobRecord>) {
     async reject({ _id, checkAt: _checkAt, ...refused }: JobRecord, from: JobState): Promise<boolean> {
       const { createdAt } = refused; // another one is a later attempt at the same call, which may have been accepted
       try {
-        await jobs.replaceOne({ _id, status: from, createdAt }, refused, { upsert: true });
+        const asSubmitted = { _id, status: from, createdAt, startedAt: { $exists: false } };
+        await jobs.replaceOne(asSubmitted, refused, { upsert: true });
         return true;
       } catch (error) {
         if (!isDuplicateKey(error)) throw error;
         const there = await jobs.findOne({ _id });
         return there?.status === "failed" && there.attempts === 0; // else a worker has it, or had it
       }
+    },
+    /**
+     * The job of an earlier attempt at a call, which no refusal of that attempt takes back any more; null when it was refused, or
+     * never accepted.
+     */
+    async adopt(tenantId: string, jobId: string): Promise<JobRecord | null> {
+      const own = ofTenant(tenantId, { _id: jobId });
+      const unstarted = { ...own, status: "queued" as const, startedAt: { $exists: false } };
+      const $set = { createdAt: new Date() };
+      const adopted = await jobs.findOneAndUpdate(unstarted, { $set }, { returnDocument: "after" });
+      return adopted ?? jobs.findOne(own);
     },
     /** Puts a job in the place of a refused one of its id: the same call, tried again. False when no refused one has the id. */
     async replaceRefused({ _id, ...record }: JobRecord): Promise<boolean> {

@@ -2,6 +2,7 @@ import type { Collection, Db, Filter } from "mongodb";
 import { firstIdAt, type IdKind } from "../lib/ids.ts";
 import { type AgentRunRecord, agentRunCollection } from "./agent-run-store.ts";
 import { type AnswerRecord, answerCollection } from "./answer-store.ts";
+import { type ApprovalRecord, approvalCollection } from "./approval-store.ts";
 import { type AuditEntry, auditCollection } from "./audit-store.ts";
 import { ofTenant, type TenantOwned } from "./collection.ts";
 import { BYTES_BESIDE_TEXTS, type CompletionRecord, completionsCollection, toLogUse } from "./completion-store.ts";
@@ -26,9 +27,11 @@ export function makeRetentionStore(db: Db) {
   const agentRuns = db.collection<AgentRunRecord>(agentRunCollection.name);
   const answers = db.collection<AnswerRecord>(answerCollection.name);
   const auditSteps = db.collection<AuditEntry>(auditCollection.name);
+  const approvals = db.collection<ApprovalRecord>(approvalCollection.name);
   const use = makeUseStore(db);
   // Another worker may remove the same records at once: only as many count as were removed here.
   const removeRuns = async <T extends TenantOwned>(runs: Collection<T>, old: readonly Removed[]) => {
+    for (const { _id, tenantId } of old) await approvals.deleteMany(ofTenant(tenantId, { runId: _id }));
     const removed = await removeAll(runs, old);
     await use.addAll(old.slice(0, removed).flatMap(toRemoved));
     return removed;
@@ -76,7 +79,7 @@ export function makeRetentionStore(db: Db) {
       ),
     /** Tenants whose call logs have more bytes than a limit. */
     callLogsAbove: use.callLogsAbove,
-    /** Deletes ended runs and their step results. */
+    /** Deletes ended runs, their step results and approvals. */
     async removeWorkflowRuns(before: Date): Promise<number> {
       const old = await findOld(workflowRuns, { kind: "workflowRun", before, filter: { end: { $exists: true } } });
       for (const { _id, tenantId } of old) {
@@ -84,7 +87,7 @@ export function makeRetentionStore(db: Db) {
       }
       return removeRuns(workflowRuns, old);
     },
-    /** Deletes ended runs and their audit logs. */
+    /** Deletes ended runs, their audit logs and approvals. */
     async removeAgentRuns(before: Date): Promise<number> {
       const old = await findOld(agentRuns, { kind: "run", before, filter: { end: { $exists: true } } });
       for (const { _id, tenantId } of old) await auditSteps.deleteMany(ofTenant(tenantId, { runId: _id }));

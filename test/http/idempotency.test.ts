@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
+import { MongoNetworkError } from "mongodb";
 import { unavailable } from "../../src/lib/errors.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
@@ -105,6 +107,29 @@ describe("Idempotency-Key", () => {
         jobs.notifications.onChange = onChange;
       }
       await pollUntil(async () => (await countDocuments(`t ${key}`)) === 1, { what: "the document" });
+    });
+  }
+
+  for (const isTaken of [true, false]) {
+    it(`a call that was refused because the store did not answer, and ${isTaken ? "has" : "has not"} taken its job, makes one job with its repeat`, async () => {
+      const { jobs } = platform.platform.store;
+      const { insert } = jobs;
+      const key = `lost answer ${isTaken}`;
+      const made: string[] = [];
+      jobs.insert = async (record) => {
+        made.push(record._id);
+        jobs.insert = insert;
+        if (isTaken) await insert(record);
+        throw new MongoNetworkError("the answer is lost");
+      };
+      const first = await ingest(member, key, document(key), { prefer: "respond-async" });
+      expect(first.status).to.equal(503);
+      const repeat = await ingest(member, key, document(key), { prefer: "respond-async" });
+      expect([repeat.status, repeat.string("jobId")]).to.deep.equal([202, made[0]]);
+      await pollUntil(async () => (await member.get(`/jobs/${made[0]}`)).at("status") === "completed");
+      await delay(500); // longer than the first attempt takes to take its job back
+      expect((await member.get(`/jobs/${made[0]}`)).at("status")).to.equal("completed");
+      expect(await countDocuments(`t ${key}`)).to.equal(1);
     });
   }
 

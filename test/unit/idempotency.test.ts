@@ -37,6 +37,7 @@ function makeStore() {
     renew: async (claim, leaseUntil) => void Object.assign(running(claim) ?? {}, { leaseUntil }),
     keep: async (claim, kept, isDone) =>
       void Object.assign(running(claim) ?? {}, { isDone, ...(kept ? { reply: kept } : {}) }),
+    letGo: async (claim) => void Object.assign(running(claim) ?? {}, { leaseUntil: new Date() }),
     release: async (claim) => void (running(claim) && records.delete(claim._id)),
   };
   return { records, store };

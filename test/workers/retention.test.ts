@@ -77,7 +77,21 @@ describe("records that are older than the settings keep them", () => {
       ]);
       const stepsOf = [ended, open, young].map((runId) => ({ _id: `${runId}:0`, tenantId, runId, seq: 0 }));
       await insert(steps, stepsOf);
+      const approvals = [ended, open, young].map((runId) => ({
+        _id: `apr_${runId}`,
+        tenantId,
+        runId,
+        status: "approved",
+      }));
+      await insert("approvals", approvals);
       await removeExpired(test.platform);
+      expect(
+        await idsIn(
+          "approvals",
+          approvals.map(({ _id }) => _id),
+        ),
+        "also the arguments that somebody was asked about",
+      ).to.have.members([`apr_${open}`, `apr_${young}`]);
       expect(await idsIn(runs, [ended, open, young])).to.have.members([open, young]);
       expect(
         await idsIn(

@@ -8,6 +8,7 @@ import {
 import { idSchema } from "../../src/lib/ids.ts";
 import { approvalStates } from "../../src/store/approval-store.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
+import { dryRunSchema } from "../../src/workflows/dry-run.ts";
 import { itemQuerySchema, itemViewSchema } from "../../src/workflows/run-items.ts";
 import {
   executeBodySchema,
@@ -145,14 +146,23 @@ export const workflowRoutes = [
     summary: "Start a run",
     description:
       "Responds at once with 202, since a run may wait for people; `Prefer: wait=N` waits up to N seconds for its end. The run's " +
-      "steps can be followed at `/jobs/:id/events`.",
+      "steps can be followed at `/jobs/:id/events`. With `?dryRun=true` nothing is kept or called: the answer says what would be.",
     params,
+    query: z.object({
+      dryRun: z
+        .enum(["true", "false"])
+        .default("false")
+        .describe("`true`: stubs answer for models, webhooks, people and other jobs"),
+    }),
     body: named("WorkflowRunRequest", withNamedInput(executeBodySchema.extend(withCallback))),
     keepsDigits: true,
     isBodyOptional: true,
     isAsync: true,
     responses: {
-      200: { description: "How the run ended", body: workflowResultSchema },
+      200: {
+        description: "How the run ended, or what a dry run would call",
+        body: z.union([dryRunSchema, workflowResultSchema]),
+      },
       202: { description: "The run has started", body: acceptedSchema },
     },
     errors: [
@@ -162,10 +172,16 @@ export const workflowRoutes = [
       "source_refused",
       "source_unreachable",
       "wrong_state",
+      "quota_exceeded",
+      "timeout",
     ],
     example: { input: { complaint: "The pump is louder than the old one." } },
-    handler(input) {
-      const { params: path, body, caller, platform } = input;
+    async handler(input) {
+      const { params: path, query, body, caller, platform, signal } = input;
+      if (query.dryRun === "true") {
+        const ask = () => platform.workflows.dryRun({ caller, workflowId: path.id, input: body.input, signal });
+        return { status: 200, body: await input.inTurn(ask) };
+      }
       return serveJob(input, {
         accept: (job) => platform.workflows.accept({ caller, workflowId: path.id, body, ...job }),
         defaultWaitMs: 0,

@@ -112,9 +112,15 @@ export function makeWorkflowStepStore(db: Db) {
         .project<EndedItem>({ seq: 1, status: 1, bytes: 1, spent: 1 })
         .sort({ seq: 1 })
         .toArray(),
-    /** Items of a list that have ended, with their outputs, from the index `from` on, in order. */
-    items: (tenantId: string, runId: string, { scope, from }: { scope: string; from: number }) =>
-      items.find(ofTenant(tenantId, { runId, scope, seq: { $gte: from } })).sort({ seq: 1 }),
+    /** Items of a list that have ended, with their outputs, from the index `from` on, in order; all unless there is a `limit`. */
+    items(
+      tenantId: string,
+      runId: string,
+      { scope, from, limit = 0 }: { scope: string; from: number; limit?: number },
+    ): AsyncIterable<WorkflowItemRecord> {
+      const found = items.find(ofTenant(tenantId, { runId, scope, seq: { $gte: from } }));
+      return found.sort({ seq: 1 }).limit(limit);
+    },
     ...makeOpenSteps(db),
     /** Copies results of a run to another one. Safe to repeat. */
     async copyResults(

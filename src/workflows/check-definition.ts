@@ -113,23 +113,24 @@ async function checkExpressions(
   steps: readonly StepTexts[],
   report: Report,
 ): Promise<void> {
+  const schema = inputSchema ? { inputSchema } : {};
   let first: AppError;
   try {
-    return await evaluator.checkDefinition(
-      { tenantId },
-      { steps: [...steps], ...(inputSchema ? { inputSchema } : {}) },
-    );
+    return await evaluator.checkDefinition({ tenantId }, { steps: [...steps], ...schema });
   } catch (error) {
     first = asProblem(error);
   }
-  let isTold = false;
+  const isOfSchema = first.param?.startsWith("inputSchema") ?? false;
+  if (isOfSchema) report(first);
+  const typed = isOfSchema ? {} : schema;
+  let isTold = isOfSchema;
   for (const one of steps) {
     try {
-      await evaluator.checkDefinition({ tenantId }, { steps: [one] });
+      await evaluator.checkDefinition({ tenantId }, { steps: [one], ...typed });
     } catch (error) {
       report(asProblem(error));
       isTold = true;
     }
   }
-  if (!isTold || first.param?.startsWith("inputSchema")) report(first);
+  if (!isTold) report(first);
 }

@@ -4,7 +4,8 @@ import type { WorkflowsDeps } from "./deps.ts";
 import type { Frame, RunTexts } from "./frame.ts";
 import type { Turn } from "./pauses.ts";
 import type { JsonValue } from "./scope-texts.ts";
-import type { PlannedStep } from "./steps.ts";
+import type { StepResult, StepWork } from "./steps/step.ts";
+import type { PlannedStep, Step } from "./steps.ts";
 
 /** A run under way in this process. */
 export type Walk = {
@@ -21,8 +22,8 @@ export type Walk = {
   progress: { stage: string; done: number; total: number };
   /** Walks through a list of steps, those that have a result included. */
   walkSteps(on: Walk, course: Course, list: readonly PlannedStep[]): Promise<void>;
-  /** Collects what a dry run would call. Absent of a run that calls it. */
-  dry?: { calls: object[] };
+  /** Does what calls others in a dry run. Absent of a run that calls them. */
+  dry?(work: StepWork<Step>): Promise<StepResult>;
 };
 
 /** What the latest step with an output gave: `previous` to the next one, and JSON of it, undefined before the first. */

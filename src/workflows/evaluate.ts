@@ -111,6 +111,8 @@ function fillField(
 }
 
 function checkDefinition({ steps, inputSchema }: CheckDefinition, place: Place): void {
+  place.at = "inputSchema";
+  if (inputSchema !== undefined) checkInputSchema(inputSchema);
   let count = 0;
   for (const { field, fields, known, names } of steps) {
     for (const one of fields) {
@@ -118,7 +120,8 @@ function checkDefinition({ steps, inputSchema }: CheckDefinition, place: Place):
         checkExpressions(expressions, {
           param,
           known: new Set(known),
-          isCondition: one.kind === "condition" || one.kind === "rule",
+          kind: one.kind,
+          inputSchema,
         });
         count += expressions.length;
       }
@@ -127,19 +130,25 @@ function checkDefinition({ steps, inputSchema }: CheckDefinition, place: Place):
       throw invalidRequest("steps", `The definition has more than ${MAX_EXPRESSIONS} expressions.`);
     }
   }
-  place.at = "inputSchema";
-  if (inputSchema !== undefined) checkInputSchema(inputSchema);
 }
 
-function checkExpressions(
-  expressions: readonly Expression[],
-  { param, known, isCondition }: { param: string; known: ReadonlySet<string>; isCondition: boolean },
-): void {
-  if (isCondition && !expressions.every(({ mayBeBoolean }) => mayBeBoolean)) {
+type Checking = {
+  param: string;
+  known: ReadonlySet<string>;
+  kind: StepField["kind"];
+  inputSchema: Record<string, unknown> | undefined;
+};
+
+function checkExpressions(expressions: readonly Expression[], { param, known, kind, inputSchema }: Checking): void {
+  const values = inField(param, () => (inputSchema ? expressions.map((one) => one.typed(inputSchema)) : expressions));
+  const wrong = (message: string) => {
     inField(param, () => {
-      throw new ExpressionProblem("Its value is neither true nor false.", 0);
+      throw new ExpressionProblem(message, 0);
     });
-  }
+  };
+  const isCondition = kind === "condition" || kind === "rule";
+  if (isCondition && !values.every((one) => one.mayBeBoolean)) wrong("Its value is neither true nor false.");
+  if (kind === "expression" && !values.every((one) => one.mayBeList)) wrong("Its value is no list.");
   const unknown = expressions.flatMap(({ stepIds }) => stepIds).find((id) => !known.has(id));
   if (unknown !== undefined)
     throw invalidRequest(param, `It names steps.${unknown}, which is no step before this one.`);

@@ -21,8 +21,8 @@ import { withdrawApprovals } from "./withdraw-approvals.ts";
  * How long a run keeps its worker before it lets others have a turn, in ms, with one step at work and with several; a step that
  * has begun is finished.
  */
-const TURN_MS = 1_000;
-const LONG_TURN_MS = 15_000;
+const turns = { shortMs: 1_000, longMs: 15_000 };
+const endless = { shortMs: Number.POSITIVE_INFINITY, longMs: Number.POSITIVE_INFINITY };
 /** Items of lists that may be under way at once in one run. */
 const MAX_WIDTH = 50;
 
@@ -120,7 +120,7 @@ export function openWalk(
   const allSteps = countSteps(planned);
   return {
     ...{ ...known, deps, context, planned, allSteps, walkSteps },
-    turn: makeTurn({ shortMs: TURN_MS, longMs: LONG_TURN_MS, signal: context.signal }),
+    turn: makeTurn({ ...(known.dry ? endless : turns), signal: context.signal }),
     progress: { stage: "steps", done: known.root.results.size, total: allSteps },
   };
 }

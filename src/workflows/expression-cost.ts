@@ -59,7 +59,7 @@ export function costOf(tree: ASTNode, reject: (name: string, node: ASTNode) => v
 }
 
 /** The member that a node reads, where its name is written down. */
-function nameIn({ op, args }: ASTNode): { of: ASTNode; name: string } | undefined {
+export function nameIn({ op, args }: ASTNode): { of: ASTNode; name: string } | undefined {
   if (op !== "." && op !== ".?" && op !== "[]" && op !== "[?]") return undefined;
   const [of, key] = args;
   const name = typeof key === "string" ? key : key.op === "value" ? key.args : undefined;

@@ -3,6 +3,7 @@ import { LRUCache } from "lru-cache";
 import { fromCel, NoRoom, type Room } from "./cel-values.ts";
 import { addDivision, divideAsDecimals, inOperators } from "./division.ts";
 import { costOf, type ExpressionCost } from "./expression-cost.ts";
+import { typedNames, typeInput } from "./input-types.ts";
 
 /** Longest expression, in characters. */
 const MAX_LENGTH = 10_000;
@@ -33,6 +34,10 @@ export class ExpressionProblem extends Error {
 export type Expression = ExpressionCost & {
   /** Whether its value can be true or false, as far as is known before it is evaluated. */
   mayBeBoolean: boolean;
+  /** The same, of a list. */
+  mayBeList: boolean;
+  /** What is known of it when its input fits a schema. @throws ExpressionProblem when it can have no value then. */
+  typed(inputSchema: Readonly<Record<string, unknown>>): Pick<Expression, "mayBeBoolean" | "mayBeList">;
   /** The value, as JSON has it. @throws ExpressionProblem. */
   evaluate(scope: Scope, room: Room): unknown;
 };
@@ -62,10 +67,10 @@ const ofSteps = makeEnvironment(stepNames);
 const MAX_KEPT = 50;
 const withNames = new LRUCache<string, Environment>({ max: MAX_KEPT });
 
-function environmentOf(names: readonly string[]): Environment {
-  if (names.length === 0) return ofSteps;
-  const key = [...names].sort().join(" ");
-  const found = withNames.get(key) ?? makeEnvironment({ ...stepNames, ...dynamic(names) });
+function environmentOf(names: readonly string[], typed: Readonly<Record<string, string>> = {}): Environment {
+  const key = [...names, ...Object.keys(typed)].sort().join(" ");
+  if (key === "") return ofSteps;
+  const found = withNames.get(key) ?? makeEnvironment({ ...stepNames, ...dynamic(names), ...typed });
   withNames.set(key, found);
   return found;
 }
@@ -118,12 +123,12 @@ function divided(a: number, b: number): number {
  * that can have no value.
  */
 export const parseExpression = (text: string, names: readonly string[] = []): Expression =>
-  parseIn(environmentOf(names), text);
+  parseIn(environmentOf(names), text, names);
 
 /** A rule. @throws ExpressionProblem likewise. */
 export const parseRule = (text: string): Expression => parseIn(ofRules, text);
 
-function parseIn(environment: Environment, text: string): Expression {
+function parseIn(environment: Environment, text: string, names: readonly string[] = []): Expression {
   if (text.length > MAX_LENGTH) {
     throw new ExpressionProblem(`It has ${text.length} characters; ${MAX_LENGTH} is the most.`, 0);
   }
@@ -132,13 +137,29 @@ function parseIn(environment: Environment, text: string): Expression {
     throw new ExpressionProblem(`"${name}" cannot be read.`, range.start);
   });
   divideAsDecimals(environment, parsed.ast);
-  const checked = parsed.check();
-  if (!checked.valid) throw toProblem(checked.error, text);
+  const known = check(parsed, text);
   return {
     ...cost,
-    mayBeBoolean: ["bool", "dyn"].includes(String(checked.type)),
+    ...known,
+    typed(inputSchema) {
+      const typed = cost.roots.has("input") ? typeInput(text, environment.parse(text).ast, inputSchema) : undefined;
+      if (typed === undefined) return known;
+      if ("problem" in typed) throw new ExpressionProblem(typed.problem, 0);
+      const own = environmentOf(names, typedNames);
+      const again = attempt(() => own.parse(typed.text), typed.text);
+      divideAsDecimals(own, again.ast);
+      return check(again, typed.text);
+    },
     evaluate: (scope, room) => attempt(() => fromCel(parsed({ ...scope }), room), text),
   };
+}
+
+/** @throws ExpressionProblem for an expression that can have no value. */
+function check(parsed: ReturnType<Environment["parse"]>, text: string) {
+  const checked = parsed.check();
+  if (!checked.valid) throw toProblem(checked.error, text);
+  const type = String(checked.type);
+  return { mayBeBoolean: ["bool", "dyn"].includes(type), mayBeList: type === "dyn" || type.startsWith("list") };
 }
 
 /** @throws ExpressionProblem for whatever goes wrong in `work`, which evaluates the expression `text`. */

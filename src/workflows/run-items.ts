@@ -43,10 +43,12 @@ export async function readItems(
 ): Promise<{ data: ItemView[]; nextCursor: string | null }> {
   const data: ItemView[] = [];
   let bytes = 0;
-  const found = store.workflowRuns.items(tenantId, runId, { scope: `${path}/do`, from: Number(cursor) });
-  for await (const { seq: index, status, startedAt, finishedAt, output, error, bytes: own = 0 } of found.limit(
-    limit + 1,
-  )) {
+  const found = store.workflowRuns.items(tenantId, runId, {
+    scope: `${path}/do`,
+    from: Number(cursor),
+    limit: limit + 1,
+  });
+  for await (const { seq: index, status, startedAt, finishedAt, output, error, bytes: own = 0 } of found) {
     bytes += own;
     if (data.length === limit || (data.length > 0 && bytes > MAX_PAGE_BYTES))
       return { data, nextCursor: String(index) };

@@ -12,6 +12,7 @@ import { type Caller, fromStoredCaller, maySee, starterOf } from "../tenancy/rol
 import { expireApproval, settleDecision } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
+import { type DryRequest, dryRun } from "./dry-run.ts";
 import { executeRun } from "./execute.ts";
 import { copyResults, type RepeatRequest, toRepeated } from "./repeat-run.ts";
 import { type ItemQuery, readItems } from "./run-items.ts";
@@ -97,6 +98,8 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
      */
     retry: async (caller: Caller, { workflowId, runId }: { workflowId: string; runId: string }, request: RepeatJob) =>
       repeat(await find(caller, workflowId, runId), { ...request, caller }),
+    /** Says what a run would call; see `dryRun`. @throws AppError as `accept`. */
+    dryRun: (asked: DryRequest) => dryRun(deps, toRun, asked),
     work,
     /** `workflowId`: when it must be of that workflow. @throws AppError `not_found`. */
     async runOf(caller: Caller, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {

@@ -297,6 +297,66 @@ describe("a workflow", function () {
       expect(await validate([set("fine", { n: 1 })])).to.deep.equal([]);
     });
 
+    it("has its expressions held against the types of its input, as far as these are known", async () => {
+      const inputSchema = {
+        type: "object",
+        additionalProperties: false,
+        properties: {
+          ...{
+            name: { type: "string" },
+            count: { type: "integer" },
+            price: { type: "number" },
+            flag: { type: "boolean" },
+          },
+          ...{ tags: { type: "array", items: { type: "string" } }, maybe: { type: ["string", "null"] }, any: {} },
+          order: { type: "object", properties: { id: { type: "string" } }, additionalProperties: false },
+          open: { type: "object", properties: { id: { type: "integer" } } },
+        },
+      };
+      const problems = async (
+        expression: string,
+        step: (text: string) => object = (text) => set("x", { v: `{{ ${text} }}` }),
+      ) => validate([step(expression)], { inputSchema });
+      for (const right of [
+        ...[
+          "input.name + '!'",
+          "input.count + 1.5",
+          "input.price / 2",
+          "input.tags.map(t, t + '!')",
+          "input.tags.join(', ')",
+        ],
+        ...["size(input)", "'name' in input", "input == null", "has(input.other) ? 1 : 2", "input.?other.orValue(1)"],
+        ...[
+          "input.maybe == null",
+          "input.any + 1",
+          "input.order.id",
+          "input.open.other",
+          "input.name.size() + input.count",
+        ],
+        ...["[{'other': 1}].map(input, input.other)", "input['name'] + ''", "string(input.count) + input.name", "input.order"],
+      ])
+        expect(await problems(right), right).to.deep.equal([]);
+      for (const wrong of [
+        ...[
+          "input.name + 1",
+          "input.other",
+          "input.order.other",
+          "input['other']",
+          "input.name.first",
+          "input.flag + 1",
+        ],
+        ...["input.tags.map(t, t + 1)", "input.count.size()", "steps.y.output + input.open.id + input.other"],
+      ])
+        expect(await problems(wrong), wrong).to.deep.equal(["steps[0].values.v invalid_request"]);
+      expect(await problems("input.name", (text) => condition(text, []))).to.deep.equal([
+        "steps[0].expression invalid_request",
+      ]);
+      expect(await problems("input.flag", (text) => condition(text, []))).to.deep.equal([]);
+      const loop = (items: string) => ({ type: "for_each", items, do: [set("x", { v: "{{ item }}" })] });
+      expect(await problems("input.name", loop)).to.deep.equal(["steps[0].items invalid_request"]);
+      expect(await problems("input.tags", loop)).to.deep.equal([]);
+    });
+
     it("must not run itself, nor others deeper than five", async () => {
       const callOf = (workflowId: string) => [{ type: "workflow", workflowId }];
       const first = await harness.create([set("n", { n: 1 })]);

@@ -52,8 +52,9 @@ export const agent = stepKind<z.output<typeof schema>>({
     throw invalidRequest(`${field}.${name === undefined ? "agentId" : "name"}`, "There is no such agent.");
   },
   attempts: 1, // its job has attempts of its own
-  stub: ({ agentId, name }, { input, context }) => ({
+  stub: ({ step: { agentId, name } }, { input, context }) => ({
     output: `[the answer of agent ${name ?? agentId}]`,
+    finishReason: "stop",
     call: { agent: name ?? agentId, input, context },
   }),
   async run({ deps, run, step, place, fill, child }): Promise<StepResult> {

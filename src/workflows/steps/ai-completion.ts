@@ -23,6 +23,11 @@ export const aiCompletion = stepKind({
   summary: "model, prompt, systemPrompt?, temperature?, maxTokens?, allowIncomplete?",
   fields: ({ prompt, systemPrompt }) => [...textField("prompt", prompt), ...textField("systemPrompt", systemPrompt)],
   model: ({ model }) => model,
+  stub: ({ step: { model, temperature, maxTokens } }, { prompt, systemPrompt }) => ({
+    output: `[the answer of ${model}]`,
+    finishReason: "stop",
+    call: { model, prompt, systemPrompt, temperature, maxTokens },
+  }),
   async run({ deps, run, step, fill, signal }): Promise<StepResult> {
     const { model, temperature, maxTokens, allowIncomplete = false } = step;
     const { prompt, systemPrompt } = await fill();

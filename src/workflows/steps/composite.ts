@@ -21,8 +21,9 @@ export const composite = stepKind<z.output<typeof schema>>({
   summary: "pattern, profile, input, models?",
   fields: ({ input }) => textField("input", input),
   attempts: 1, // its job has attempts of its own
-  stub: ({ pattern, profile, models }, { input }) => ({
+  stub: ({ step: { pattern, profile, models } }, { input }) => ({
     output: `[the answer of ${pattern}]`,
+    finishReason: "stop",
     call: { composite: pattern, profile, models, input },
   }),
   async run({ deps, step, place, fill, child }): Promise<StepResult> {

@@ -33,6 +33,10 @@ export const humanApproval: StepKind<HumanApproval> = {
     const { decision } = Object(output) as { decision?: unknown }; // what `toDecisionOutput` makes
     return decision === "rejected" || decision === "expired" ? { end: decision } : {};
   },
+  stub: ({ step: { assigneeRole } }, { message }) => ({
+    output: { decision: "approved", comment: null, decidedBy: null, decidedAt: null },
+    call: { asks: assigneeRole, message },
+  }),
   async run(work) {
     const { deps, run } = work;
     const approval = await approvalOf(work);

@@ -29,6 +29,10 @@ export const ragQuery = stepKind({
   fields: ({ query }) => textField("query", query),
   check: ({ collection: wanted }, { deps, tenantId, field }) =>
     deps.rag.requireCollections({ tenantId }, { wanted, param: `${field}.collection` }),
+  stub: ({ step: { topK = DEFAULT_TOP_K, collection, documentIds } }, { query }) => ({
+    output: [{ documentId: null, title: null, content: "[a passage]", score: 1 }],
+    call: { query, topK, collection, documentIds },
+  }),
   async run({ deps, run, step, place, fill, signal }) {
     const query = String((await fill()).query).trim();
     const invalid = (message: string) => invalidRequest(`${place.field}.query`, message);

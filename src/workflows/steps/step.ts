@@ -138,6 +138,9 @@ export type StepResult = {
   items?: { done: number; total: number; failed: number };
 };
 
+/** A result without the call that would give it, and the call. */
+export type Stub = Pick<StepResult, "output" | "finishReason"> & { call: Record<string, unknown> };
+
 /** What a step's output means for the run: an early end, or the branch to walk through. */
 export type StepEffect = { end?: "rejected" | "expired"; branch?: string };
 
@@ -169,8 +172,11 @@ export type StepKind<S> = {
   isSilent?: boolean;
   /** One attempt, perhaps repeated after a crash. @throws AppError (`retryable`: would another help); the signal's reason. */
   run(work: StepWork<S>): Promise<StepResult>;
-  /** What a dry run has in the place of an attempt: its output, and what would be called. Absent: the attempt itself calls nothing. */
-  stub?(step: S, filled: Record<string, unknown>): { output: unknown; call: Record<string, unknown> };
+  /**
+   * What a dry run has in the place of an attempt: its output, and what would be called. Absent: the attempt itself calls nothing.
+   * @throws AppError as the attempt would, for what can be known without the call.
+   */
+  stub?(work: StepWork<S>, filled: Record<string, unknown>): Stub;
 };
 
 /** What the model calls of a run are made for. */

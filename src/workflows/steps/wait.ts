@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../../lib/defined.ts";
 import { AppError, invalidRequest } from "../../lib/errors.ts";
 import { derivedId } from "../../lib/ids.ts";
 import { Waiting } from "../pauses.ts";
@@ -41,12 +42,18 @@ export const wait = stepKind<Wait>({
   ],
   hasOwnTime: true,
   attempts: 1,
-  stub: ({ ms, event }, { until, match }) => ({ output: null, call: { waitsFor: { ms, until, event, match } } }),
+  stub(work, filled) {
+    const { event } = work.step;
+    const { match, until: at } = toWait(work, filled);
+    const until = at.toISOString();
+    const output = event === undefined ? { until } : { event, eventId: null, data: match ?? {} };
+    return { output, call: { waitsFor: defined({ event, match, until }) } };
+  },
   async run(work) {
     const { deps, run, place, step, attempt } = work;
     const { tenantId } = run;
     const waitId = derivedId("wait", { at: run.createdAt, from: `${run._id}:${place.path}:${attempt}` });
-    const { match, until } = await fillWait(work);
+    const { match, until } = toWait(work, await work.fill());
     const { event: name } = step;
     const about = { tenantId, jobId: run.jobId, waitId, until };
     const found = await deps.waits.begin({ ...about, ...(name === undefined ? {} : { event: { name, match } }) });
@@ -62,9 +69,8 @@ export const wait = stepKind<Wait>({
   },
 });
 
-async function fillWait({ step, startedAt, place, fill }: StepWork<Wait>) {
+function toWait({ step, startedAt, place }: StepWork<Wait>, filled: Record<string, unknown>) {
   const { ms = step.timeoutMs ?? DEFAULT_EVENT_MS } = step;
-  const filled = await fill();
   const match = filled.match as Record<string, unknown> | undefined; // a field of objects keeps its form
   if (step.until === undefined) return { match, until: new Date(startedAt.getTime() + ms) };
   const until = new Date(String(filled.until).trim());

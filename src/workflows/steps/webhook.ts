@@ -24,6 +24,11 @@ export const webhook = stepKind({
     if (!url.includes("{{")) deps.egress.check(url, `${field}.url`);
   },
   attempts: 5, // receivers are unavailable more often than models
+  stub({ step: { method }, deps, place }, { url, body }) {
+    const address = String(url).trim();
+    deps.egress.check(address, `${place.field}.url`);
+    return { output: { status: 200, headers: {}, body: null }, call: { method, url: address, body } };
+  },
   async run({ deps, run, step, place, fill, signal }) {
     const { url, body: filled } = await fill();
     const { tenantId, workflowId, caller } = run;

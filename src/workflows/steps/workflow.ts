@@ -26,7 +26,7 @@ export const workflow = stepKind<WorkflowStep>({
     throw invalidRequest(`${field}.workflowId`, "There is no such workflow.");
   },
   attempts: 1, // its steps have attempts of their own
-  stub: ({ workflowId }, { input }) => ({ output: null, call: { workflow: workflowId, input } }),
+  stub: ({ step: { workflowId } }, { input }) => ({ output: null, call: { workflow: workflowId, input } }),
   async run(work): Promise<StepResult> {
     const { step, run, deps, fill, child } = work;
     const { workflowId } = step;

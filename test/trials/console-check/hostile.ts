@@ -43,7 +43,7 @@ export async function plantHostileTexts(call: ApiClient, provider: FakeProvider)
   const agentId = await plantAgent(call, { provider, used });
   const { workflowId, approvals } = await plantWorkflow(call, used);
   await call("POST", "/keys", { body: { role: "member", subject: name("subject"), name: name("name").slice(0, 100) } });
-  const { key } = await call("POST", "/ai/widget/key", { body: { agentId } });
+  const { key } = await call("POST", "/ai/widget/key", { body: { models: [used] } });
   await call("POST", "/composite/execute", {
     body: { pattern: "consensus", profile: "general", input: markdown("composite"), models: [used, used] },
     headers: wait,

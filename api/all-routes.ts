@@ -37,6 +37,7 @@ import { searchToolRoutes } from "./routes/search-tools.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { settingsRoutes } from "./routes/settings.ts";
 import { usageRoutes } from "./routes/usage.ts";
+import { usageSeriesRoutes } from "./routes/usage-series.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 import { widgetKeyRoutes } from "./routes/widget-keys.ts";
 import { workflowRoutes } from "./routes/workflows.ts";
@@ -50,6 +51,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...providerRoutes,
   ...widgetKeyRoutes,
   ...usageRoutes,
+  ...usageSeriesRoutes,
   ...callLogRoutes,
   ...settingsRoutes,
   ...guardRoutes,

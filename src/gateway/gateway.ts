@@ -24,6 +24,7 @@ import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
 import { makeFirstNames, makeUsageIncrements } from "./money/usage-increments.ts";
 import { reportUsage, type UsageQuery } from "./money/usage-report.ts";
+import { readUsageSeries, type UsageSeriesQuery } from "./money/usage-series.ts";
 import type { EdgeSettings } from "./providers/edge/models.ts";
 import { followServedModels } from "./providers/edge/served-models.ts";
 import { openProviders } from "./providers/registry.ts";
@@ -34,7 +35,7 @@ export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 type GatewayInput = {
   config: Config["gateway"];
-  store: Pick<Store, "completions" | "usage" | "budgets" | "tenants" | "checkWrites">;
+  store: Pick<Store, "completions" | "usage" | "usageSeries" | "budgets" | "tenants" | "checkWrites">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
   guards: GatewayDeps["guards"];
@@ -115,6 +116,8 @@ export async function openGateway(input: GatewayInput) {
     openBreakers: breakers.countOpen,
     /** See `reportUsage`. */
     usage: (tenantId: string, query: UsageQuery) => reportUsage(store.usage, tenantId, query),
+    /** See `readUsageSeries`. */
+    usageSeries: (tenantId: string, query: UsageSeriesQuery) => readUsageSeries(store, tenantId, query),
     /** See `findWriter`. @throws AppError `unknown_model`, `provider_not_configured`. */
     findWriter: (tenantId: string, name?: string) => findWriter(deps, tenantId, name),
     /** What a tenant has left of its budget this month; null without a budget. */

@@ -23,8 +23,7 @@ import type { ModelQuery } from "./model-schemas.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
 import { makeFirstNames, makeUsageIncrements } from "./money/usage-increments.ts";
-import { reportUsage, type UsageQuery } from "./money/usage-report.ts";
-import { readUsageSeries, type UsageSeriesQuery } from "./money/usage-series.ts";
+import { makeUsageReports } from "./money/usage-series.ts";
 import type { EdgeSettings } from "./providers/edge/models.ts";
 import { followServedModels } from "./providers/edge/served-models.ts";
 import { openProviders } from "./providers/registry.ts";
@@ -114,10 +113,7 @@ export async function openGateway(input: GatewayInput) {
     logs: store.completions.list,
     /** How many breakers are open in this process, by provider. */
     openBreakers: breakers.countOpen,
-    /** See `reportUsage`. */
-    usage: (tenantId: string, query: UsageQuery) => reportUsage(store.usage, tenantId, query),
-    /** See `readUsageSeries`. */
-    usageSeries: (tenantId: string, query: UsageSeriesQuery) => readUsageSeries(store, tenantId, query),
+    ...makeUsageReports(store),
     /** See `findWriter`. @throws AppError `unknown_model`, `provider_not_configured`. */
     findWriter: (tenantId: string, name?: string) => findWriter(deps, tenantId, name),
     /** What a tenant has left of its budget this month; null without a budget. */

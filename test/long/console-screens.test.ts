@@ -96,11 +96,12 @@ describe("the console's screens, with names that others chose", function () {
       await page.getByRole("cell", { name: text }).waitFor();
       await look(page, `usage by ${group}`);
     }
-    await page.getByLabel("Over time").selectOption("hour");
+    await page.getByLabel("Range").selectOption("day");
+    await page.getByLabel("Compare with the time before").check();
     await page.getByLabel("Group by").selectOption("model");
     await page.getByRole("link", { name: "model <img" }).click();
     await page.getByText("Only model").waitFor();
-    await look(page, "usage of one model by the hour");
+    await look(page, "usage of one model in a day, beside the day before");
     expect(window.faults).to.deep.equal([]);
   });
 

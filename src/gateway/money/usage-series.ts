@@ -2,8 +2,9 @@ import { defined } from "../../lib/defined.ts";
 import type { CompletionStore, ShownCompletion } from "../../store/completion-store.ts";
 import { type BucketCounts, bucketFields } from "../../store/latency-buckets.ts";
 import type { DividedRow, SeriesRow, UsageDivision, UsageSeriesStore } from "../../store/usage-series.ts";
-import { type UsageCounters, type UsageFilter, usageCounters } from "../../store/usage-store.ts";
+import { type UsageCounters, type UsageFilter, type UsageStore, usageCounters } from "../../store/usage-store.ts";
 import { addCall } from "./usage-increments.ts";
+import { reportUsage, type UsageQuery } from "./usage-report.ts";
 
 /** Names that have a series of their own, those that cost most. All others share one. */
 const MAX_NAMES = 8;
@@ -35,14 +36,19 @@ export type UsageSeries = {
   /** False if there were too many calls to count by the minute: the earlier minutes are then missing. */
   isWhole: boolean;
 };
+type SeriesStore = { usageSeries: UsageSeriesStore; completions: Pick<CompletionStore, "list"> };
 type Found = { total: SeriesRow[]; divided: DividedRow[]; isWhole: boolean };
 
+/** What a tenant's calls came to: in sum, and over time. */
+export const makeUsageReports = (store: SeriesStore & { usage: Pick<UsageStore, "sum"> }) => ({
+  /** See `reportUsage`. */
+  usage: (tenantId: string, query: UsageQuery) => reportUsage(store.usage, tenantId, query),
+  /** See `readUsageSeries`. */
+  usageSeries: (tenantId: string, query: UsageSeriesQuery) => readUsageSeries(store, tenantId, query),
+});
+
 /** What a tenant's calls came to over time: by the day and the hour as usage counts them, by the minute from their logs. */
-export async function readUsageSeries(
-  store: { usageSeries: UsageSeriesStore; completions: Pick<CompletionStore, "list"> },
-  tenantId: string,
-  query: UsageSeriesQuery,
-): Promise<UsageSeries> {
+async function readUsageSeries(store: SeriesStore, tenantId: string, query: UsageSeriesQuery): Promise<UsageSeries> {
   const starts = startsOf(query);
   const found =
     query.step === "minute"

@@ -142,12 +142,6 @@ function compileDocument(expression: Document): (document: Document) => Document
   const operator = Object.keys(expression).find((name) => name.startsWith("$"));
   if (operator !== undefined) throw notOffered(operator, "InvalidPipelineOperator");
   const fields = Object.entries(expression).map(([name, value]) => [name, compileExpression(value)] as const);
-  return (document) => {
-    const made: Document = {};
-    for (const [name, read] of fields) {
-      const value = read(document);
-      if (value !== undefined) setField(made, name, value);
-    }
-    return made;
-  };
+  return (document) =>
+    Object.fromEntries(fields.map(([name, read]) => [name, read(document)]).filter(([, value]) => value !== undefined));
 }

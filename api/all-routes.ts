@@ -28,6 +28,7 @@ import { storedResponseRoutes } from "./routes/openai/stored-responses.ts";
 import { vectorStoreFileRoutes } from "./routes/openai/vector-store-files.ts";
 import { vectorStoreRoutes } from "./routes/openai/vector-stores.ts";
 import { operatorRoutes } from "./routes/operator.ts";
+import { operatorWriteRoutes } from "./routes/operator-writes.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
@@ -86,5 +87,6 @@ export const allRoutes: readonly AnyRoute[] = [
   ...anthropicBatchRoutes,
   ...pageRoutes,
   ...operatorRoutes,
+  ...operatorWriteRoutes,
   ...healthRoutes,
 ];

@@ -1,6 +1,7 @@
 import { z } from "zod";
+import type { Gateway } from "../../src/gateway/gateway.ts";
 import { toUsd } from "../../src/gateway/money/prices.ts";
-import type { UsagePoint, UsageStep } from "../../src/gateway/money/usage-series.ts";
+import type { UsagePoint, UsageSeriesQuery, UsageStep } from "../../src/gateway/money/usage-series.ts";
 import { defined } from "../../src/lib/defined.ts";
 import { invalidRequest } from "../../src/lib/errors.ts";
 import { idSchema } from "../../src/lib/ids.ts";
@@ -25,7 +26,7 @@ const countersSchema = z.object({
   outputTokens: z.array(count),
   costUsd: z.array(z.number().min(0)),
 });
-const seriesSchema = named(
+export const usageSeriesSchema = named(
   "UsageSeries",
   z.object({
     from: z.iso.datetime(),
@@ -68,28 +69,37 @@ export const usageSeriesRoutes = [
       surface: z.string().min(1).max(64).optional().describe("Only calls from there"),
       key: idSchema("apiKey").optional().describe("Only its calls"),
     }),
-    responses: { 200: { description: "The series", body: seriesSchema } },
+    responses: { 200: { description: "The series", body: usageSeriesSchema } },
     async result({ query, caller, platform }) {
       const { by, model, surface, key: keyId } = query;
       const span = toSpan(query);
       const asked = { ...span, ...defined({ by }), filter: defined({ model, surface, keyId }) };
-      const { starts, total, series, isWhole } = await platform.gateway.usageSeries(caller.tenantId, asked);
-      return {
-        from: new Date(span.from).toISOString(),
-        to: new Date(span.to).toISOString(),
-        step: span.step,
-        times: starts.map((start) => new Date(start).toISOString()),
-        total: {
-          ...toCounters(total),
-          latencyMs: toPercentiles(total, "ms"),
-          firstTokenMs: toPercentiles(total, "firstMs"),
-        },
-        series: series.map(({ name, points }) => ({ name, ...toCounters(points) })),
-        isWhole,
-      };
+      return showUsageSeries(platform.gateway, caller.tenantId, asked);
     },
   }),
 ];
+
+/** What a tenant's calls came to over time, as clients see it. */
+export async function showUsageSeries(
+  gateway: Gateway,
+  tenantId: string,
+  asked: UsageSeriesQuery,
+): Promise<z.input<typeof usageSeriesSchema>> {
+  const { starts, total, series, isWhole } = await gateway.usageSeries(tenantId, asked);
+  return {
+    from: new Date(asked.from).toISOString(),
+    to: new Date(asked.to).toISOString(),
+    step: asked.step,
+    times: starts.map((start) => new Date(start).toISOString()),
+    total: {
+      ...toCounters(total),
+      latencyMs: toPercentiles(total, "ms"),
+      firstTokenMs: toPercentiles(total, "firstMs"),
+    },
+    series: series.map(({ name, points }) => ({ name, ...toCounters(points) })),
+    isWhole,
+  };
+}
 
 type SpanQuery = { from?: number | undefined; to?: number | undefined; step?: UsageStep | undefined };
 

@@ -46,6 +46,8 @@ export function makeCallbackStore(db: Db) {
         { nextAt: { $lte: now }, owner: { $not: { $in: [...exceptOwners] } } },
         { by: "nextAt", limit },
       ),
+    /** Callbacks of all tenants that have failed at least once, the next attempt first. */
+    failed: (limit: number) => findFirst(callbacks, { attempts: { $gte: 1 } }, { by: "nextAt", limit }),
     /** Postpones a callback to `nextAt` if its state is still this one. Returns false if another process was faster. */
     putOff: ({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; attempts?: number }) =>
       updateIf(callbacks, ofTenant(tenantId, { _id, nextAt: from }), { $set: next }),

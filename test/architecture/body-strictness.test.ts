@@ -28,6 +28,10 @@ const grants = new Set([
   "post /event-sources",
   "post /webhooks",
   "put /webhooks/:id",
+  "post /operator/tenants",
+  "put /operator/tenants/:tenantId/budget",
+  "post /operator/tenants/:tenantId/keys",
+  "put /operator/queues/:queue",
 ]);
 
 /** The fields of other bodies that grant or limit: objects in them are strict at any depth. */

@@ -70,6 +70,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   });
   await step("be the operator", async () => {
     await walk.signInAsOperator(operator, adminToken);
+    await walk.manageAsOperator(operator);
     faults.push(...(await lookAround(operator, ["/console/operator"], pictures)));
   });
   await step("make and revoke a key", () => walk.makeAndRevokeKey(owner, url));

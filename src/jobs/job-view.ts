@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { guardCountsSchema } from "../guards/counts.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { errorCodes, errorTypes } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
@@ -29,6 +30,7 @@ export const jobViewSchema = z.object({
     .describe("What it works on: a document's title, an agent's or a workflow's name, a model, a file of requests"),
   startedBy: z.string().optional().describe("The subject of the key that asked for it"),
   requestId: z.string().optional().describe("The `x-request-id` of the request that asked for it"),
+  parentJobId: idSchema("job").optional().describe("The job that has started it and waits for its end"),
   status: z.enum(jobStates),
   progress: z.object({ stage: z.string(), done: z.number(), total: z.number() }),
   createdAt: z.iso.datetime(),
@@ -36,6 +38,7 @@ export const jobViewSchema = z.object({
   finishedAt: z.iso.datetime().optional(),
   attempts: z.number().int(),
   traceId: z.string().optional().describe("The W3C trace of its work, where the operator collects traces"),
+  guard: guardCountsSchema.optional(),
   result: z.unknown().optional(),
   error: errorViewSchema.optional(),
 });
@@ -58,9 +61,9 @@ export function toProgressView({ status, progress }: Pick<JobRecord, "status" | 
 
 /** A job in a list, without its result, which is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
-  const { subject: about, title, startedBy, requestId } = record;
+  const { subject: about, title, startedBy, requestId, parentJobId } = record;
   const traceId = record.trace?.split("-")[1]; // a `traceparent` is version, trace, span and flags
-  const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, error } = record;
+  const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, guard, error } = record;
   return toView({
     jobId,
     kind,
@@ -68,6 +71,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     title,
     startedBy,
     requestId,
+    parentJobId,
     status,
     progress: toProgressView(record),
     createdAt,
@@ -75,6 +79,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     finishedAt,
     attempts,
     traceId,
+    guard,
     error,
   });
 }

@@ -5,6 +5,7 @@ import { defineCollection, ofTenant } from "./collection.ts";
 import { gatherInserts } from "./gather-inserts.ts";
 import type { JobKind, JobProgress, JobRecord } from "./job-record.ts";
 import { finalStates, type JobState, openStates } from "./job-state.ts";
+import { makeKinStore } from "./kin-store.ts";
 import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, isDuplicateKey } from "./writes.ts";
@@ -21,6 +22,16 @@ export const jobCollection = defineCollection<JobRecord>({
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
     { key: { isAnnounced: 1, status: 1 }, name: "announced", partialFilterExpression: { isAnnounced: true } },
     { key: { queue: 1, _id: 1 }, name: "queued", partialFilterExpression: { status: "queued" } },
+    {
+      key: { tenantId: 1, parentJobId: 1, _id: -1 },
+      name: "children",
+      partialFilterExpression: { parentJobId: { $exists: true } },
+    },
+    {
+      key: { status: 1, unsettledSince: 1 },
+      name: "unsettled",
+      partialFilterExpression: { unsettledSince: { $exists: true } },
+    },
   ],
 });
 
@@ -31,6 +42,7 @@ const shown = [
   "startedBy",
   "keyId",
   "requestId",
+  "parentJobId",
   "status",
   "progress",
   "attempts",
@@ -38,6 +50,7 @@ const shown = [
   "startedAt",
   "finishedAt",
   "trace",
+  "guard",
   "error",
 ] as const;
 
@@ -49,9 +62,10 @@ type JobQuery = PageQuery & {
   kind?: JobKind | undefined;
   status?: JobState | undefined;
   keyId?: string | undefined;
+  parentJobId?: string | undefined;
 };
 
-const held = ["tenantId", "lastEventId", "cancelRequestedAt"] as const;
+const held = ["tenantId", "lastEventId", "cancelRequestedAt", "unsettledSince"] as const;
 
 /** What the holder of a job does not know of its record. */
 export type HeldJob = Pick<JobRecord, "_id" | (typeof held)[number]>;
@@ -82,10 +96,12 @@ export function makeJobStore(db: Db) {
     /** @throws the driver's error 11000 when a job of its id is there. */
     insert: gatherInserts(db, jobs, INSERTED_AT_ONCE),
     find: get,
+    kin: makeKinStore(jobs),
     /** The record of any tenant; for workers and reconcile, that were given the id by the queue. */
     findById: (jobId: string): Promise<JobRecord | null> => jobs.findOne({ _id: jobId }),
-    list(tenantId: string, { kind, status, keyId, ...page }: JobQuery): Promise<Page<JobSummaryRecord>> {
-      return findPage(jobs, { tenantId, page, filter: defined({ kind, status, keyId }), fields: shown });
+    list(tenantId: string, { kind, status, keyId, parentJobId, ...page }: JobQuery): Promise<Page<JobSummaryRecord>> {
+      const filter = defined({ kind, status, keyId, parentJobId });
+      return findPage(jobs, { tenantId, page, filter, fields: shown });
     },
     /** Jobs of all tenants that have ended, and whose webhooks were not told. */
     announced: (limit: number): Promise<JobRecord[]> =>

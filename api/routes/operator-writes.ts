@@ -37,6 +37,8 @@ const callbackSchema = named(
   }),
 );
 
+const queueStateSchema = named("QueueState", z.strictObject({ isPaused: z.boolean() }));
+
 const routes = declareRoutes({ auth: "operator", tags: ["Operator"], bodyLimit: "settings" });
 
 export const operatorWriteRoutes = [
@@ -67,10 +69,11 @@ export const operatorWriteRoutes = [
     params: tenant,
     body: budgetRequestSchema,
     example: { limitUsd: 50 },
-    responses: { 204: { description: "It is set" } },
+    responses: { 200: { description: "What is set", body: budgetRequestSchema } },
     async result({ params: { tenantId }, body, platform: { gateway, tenancy } }) {
       await tenancy.nameOf(tenantId);
       await gateway.setBudget(tenantId, body.limitUsd);
+      return body;
     },
   }),
   routes.get("/operator/tenants/:tenantId/usage", {
@@ -119,13 +122,14 @@ export const operatorWriteRoutes = [
     summary: "Pause a queue, or let it go on",
     description: "No worker takes a job of a paused queue; those that run go on. Jobs are still accepted, and wait.",
     params: z.object({ queue: z.string().min(1).max(100) }),
-    body: z.strictObject({ isPaused: z.boolean() }),
+    body: queueStateSchema,
     example: { isPaused: true },
-    responses: { 204: { description: "It is so" } },
+    responses: { 200: { description: "Its state", body: queueStateSchema } },
     async result({ params, body, platform: { queues } }) {
       const queue = queues.instances().find(({ name }) => name === params.queue);
       if (queue === undefined) throw notFound("queue");
       await (body.isPaused ? queue.pause() : queue.resume());
+      return body;
     },
   }),
   routes.get("/operator/callbacks", {

@@ -20,7 +20,10 @@ function Tokens({ text, model }) {
     if (text.trim() === "") return;
     let isCurrent = true;
     const timer = setTimeout(async () => {
-      const body = { model: model || "meta-llm", messages: [{ role: "user", content: text }] };
+      const body = {
+        model: !model || model === "auto" ? "meta-llm" : model,
+        messages: [{ role: "user", content: text }],
+      };
       const { input_tokens: tokens } = await post("/v1/messages/count_tokens", body).catch(() => ({}));
       if (isCurrent) setCount(tokens);
     }, COUNT_AFTER_MS);

@@ -114,7 +114,7 @@ describe("the console's screens, with names that others chose", function () {
     await owner.request("PUT", path, { body: { ...agent, systemPrompt: "The second prompt." } });
     await page.goto(`/console${path}`);
     await page.getByRole("button", { name: "Show version 1" }).click();
-    await page.locator("pre", { hasText: "The first prompt." }).waitFor();
+    await page.locator("pre", { hasText: "The first prompt." }).first().waitFor();
     await look(page, "versions of an agent");
     await page.getByRole("button", { name: "Restore version 1" }).click();
     await page.getByRole("button", { name: "Show version 3" }).waitFor();

@@ -10,6 +10,7 @@ import { openDesk } from "./desk.ts";
 import { chatInWidget, lookAtHostileTexts, plantHostileTexts } from "./hostile.ts";
 import { findPlaces, lookAround, type Places } from "./look-around.ts";
 import { readReference } from "./reference.ts";
+import { doTasks } from "./tasks.ts";
 import * as walk from "./walk.ts";
 import { beMember, seeNothing } from "./walls.ts";
 
@@ -74,6 +75,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
     faults.push(...(await lookAround(operator, ["/console/operator"], pictures)));
   });
   await step("make and revoke a key", () => walk.makeAndRevokeKey(owner, url));
+  await step("do twenty tasks", async () => void faults.push(...(await doTasks(owner, { provider, call }))));
   await step("be a member", async () => {
     await walk.signIn(member, await makeKey(call));
     await beMember(member);

@@ -40,7 +40,7 @@ export async function manageAsOperator({ page }: Window): Promise<void> {
   await page.getByRole("button", { name: "Manage made" }).click();
   await page.getByLabel("Limit of a month").fill("5");
   await page.getByRole("button", { name: "Set the budget" }).click();
-  await page.getByRole("row", { name: "made" }).getByText("of $5.00").waitFor();
+  await page.locator("tbody tr", { hasText: "made" }).getByText("of $5.00").first().waitFor();
   await page.getByRole("row", { name: "ana@made.io" }).waitFor();
 }
 

@@ -28,6 +28,7 @@ import { storedResponseRoutes } from "./routes/openai/stored-responses.ts";
 import { vectorStoreFileRoutes } from "./routes/openai/vector-store-files.ts";
 import { vectorStoreRoutes } from "./routes/openai/vector-stores.ts";
 import { operatorRoutes } from "./routes/operator.ts";
+import { operatorWriteRoutes } from "./routes/operator-writes.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
@@ -37,6 +38,7 @@ import { searchToolRoutes } from "./routes/search-tools.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { settingsRoutes } from "./routes/settings.ts";
 import { usageRoutes } from "./routes/usage.ts";
+import { usageSeriesRoutes } from "./routes/usage-series.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 import { widgetKeyRoutes } from "./routes/widget-keys.ts";
 import { workflowRoutes } from "./routes/workflows.ts";
@@ -50,6 +52,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...providerRoutes,
   ...widgetKeyRoutes,
   ...usageRoutes,
+  ...usageSeriesRoutes,
   ...callLogRoutes,
   ...settingsRoutes,
   ...guardRoutes,
@@ -84,5 +87,6 @@ export const allRoutes: readonly AnyRoute[] = [
   ...anthropicBatchRoutes,
   ...pageRoutes,
   ...operatorRoutes,
+  ...operatorWriteRoutes,
   ...healthRoutes,
 ];

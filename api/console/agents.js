@@ -1,4 +1,6 @@
 import { useState } from "preact/hooks";
+import { AgentForm } from "./agent-form.js";
+import { AgentTrial } from "./agent-trial.js";
 import { post } from "./api.js";
 import { DefinitionList, DefinitionPage } from "./definitions.js";
 import { html } from "./html.js";
@@ -17,6 +19,8 @@ const kind = {
     systemPrompt: "You answer questions on the plant's machines from its manuals.",
     tools: [{ type: "rag_query", config: {} }],
   },
+  Form: AgentForm,
+  Trial: AgentTrial,
   columns: ["Model", "Tools"],
   cells: (/** @type {any} */ { model, toolTypes }) => html`<td>${model}</td><td>${toolTypes.join(", ")}</td>`,
 };

@@ -1,91 +1,13 @@
 import { useCallback, useState } from "preact/hooks";
-import { call, post, remove, toQuery } from "./api.js";
+import { AddDocuments } from "./add-documents.js";
+import { call, remove, toQuery } from "./api.js";
+import { FindPassages, placeOf } from "./find-passages.js";
 import { html } from "./html.js";
 import { useAction, useJobChanges, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
 import { Badge, Choice, Facts, Field, IdLink, number, Problem, Table, Text, Time } from "./ui.js";
 
 const states = ["indexed", "queued", "processing", "failed"];
-
-/** Dropped files that the page follows; older ones are in the list. */
-const MAX_FOLLOWED = 50;
-
-/** Files that are sent, one after the other, with what became of each. @param {{ onAccepted: () => void }} props */
-function Drop({ onAccepted }) {
-  const [files, setFiles] = useState(/** @type {{ name: string, state: string, id?: string }[]} */ ([]));
-  const [isOver, setIsOver] = useState(false);
-  /** @param {(one: { name: string, id?: string }) => boolean} isIt @param {object} state */
-  const note = (isIt, state) => setFiles((all) => all.map((one) => (isIt(one) ? { ...one, ...state } : one)));
-  useJobChanges(
-    useCallback((job) => {
-      if (job?.kind !== "ingestion") return;
-      note(({ id }) => id === job.about.documentId, { state: job.error?.message ?? job.status });
-    }, []),
-  );
-  /** @param {FileList | null | undefined} list */
-  const send = async (list) => {
-    const dropped = [...(list ?? [])];
-    setFiles((all) => [...dropped.map(({ name }) => ({ name, state: "waits" })), ...all].slice(0, MAX_FOLLOWED));
-    for (const file of dropped) {
-      const isIt = (/** @type {{ name: string, id?: string }} */ { name, id }) =>
-        name === file.name && id === undefined;
-      const form = new FormData();
-      form.set("file", file);
-      try {
-        const response = await call("POST", "/rag/ingest", { form, headers: { prefer: "respond-async" } });
-        note(isIt, { state: "accepted", id: (await response.json()).documentId });
-      } catch (error) {
-        note(isIt, { state: /** @type {Error} */ (error).message, id: "" });
-      }
-      onAccepted();
-    }
-  };
-  /** @param {any} event */
-  const drop = (event) => {
-    event.preventDefault();
-    setIsOver(false);
-    send(event.dataTransfer?.files);
-  };
-  /** @param {Event} event */
-  const over = (event) => {
-    event.preventDefault();
-    setIsOver(true);
-  };
-  /** @param {any} event */
-  const pick = (event) => send(event.target.files);
-  return html`<div class="drop ${isOver ? "over" : ""}" onDrop=${drop} onDragOver=${over} onDragLeave=${() => setIsOver(false)}>
-      <label>Drop PDF, DOCX, XLSX, PPTX, HTML, Markdown, CSV or text files here, or choose them <input type="file" multiple onChange=${pick} /></label></div>
-    ${files.length === 0 ? null : html`<ul class="plain" role="status">${files.map(({ name, state, id }) => html`<li>${name}: ${state} ${id ? html`<${IdLink} id=${id} />` : null}</li>`)}</ul>`}`;
-}
-
-/** The passages that a query finds, and why. @param {{ documentId?: string }} props */
-function TryQuery({ documentId }) {
-  const [text, setText] = useState("");
-  const [mode, setMode] = useState("hybrid");
-  const [results, setResults] = useState(/** @type {any[] | undefined} */ (undefined));
-  const { run, error, isBusy } = useAction();
-  /** @param {Event} event */
-  const submit = (event) => {
-    event.preventDefault();
-    const body = { query: text, mode, topK: 5, ...(documentId ? { documentIds: [documentId] } : {}) };
-    run(async () => setResults((await post("/rag/query", body)).results));
-  };
-  return html`<section><h2>Try a query</h2><form onSubmit=${submit}>
-      <${Field} label="Question" value=${text} onInput=${setText} required />
-      <${Choice} label="Mode" value=${mode} options=${["hybrid", "vector", "lexical"]} onChange=${setMode} />
-      <button type="submit" disabled=${isBusy}>Find</button></form><${Problem} error=${error} />
-    ${
-      results === undefined
-        ? null
-        : results.length === 0
-          ? html`<p class="hint" role="status">Nothing was found.</p>`
-          : html`<ol class="passages">${results.map(
-              (one) => html`<li class="card"><h3><${IdLink} id=${one.documentId} text=${one.title} /></h3>
-        <p class="meta">score ${one.score.toFixed(3)}, similarity of meaning ${one.similarity.toFixed(3)}${one.heading ? `, ${one.heading}` : ""}${one.page ? `, page ${one.page}` : ""}</p>
-        <p class="thought">${one.content}</p></li>`,
-            )}</ol>`
-    }</section>`;
-}
 
 /** What the document does not hold of its source. @param {{ warnings: any[] | undefined }} props */
 function Warnings({ warnings = [] }) {
@@ -96,15 +18,43 @@ function Warnings({ warnings = [] }) {
   )}</ul></section>`;
 }
 
+/** The collections, each with what is in it, as places to look at. @param {{ collections: readonly any[], chosen: string, addressOf: (name: string) => string }} props */
+function Collections({ collections, chosen, addressOf }) {
+  if (collections.length < 2) return null;
+  /** @param {any} one */
+  const item = ({ name, documents, unfinished }) =>
+    html`<a href=${addressOf(name)} aria-current=${chosen === name ? "true" : undefined}>${name} <span class="meta">${number(documents)}${unfinished > 0 ? `, ${number(unfinished)} not indexed` : ""}</span></a>`;
+  return html`<nav class="tabs" aria-label="Collections"><a href=${addressOf("")} aria-current=${chosen === "" ? "true" : undefined}>All collections</a>${collections.map(item)}</nav>`;
+}
+
+/** Documents that could not be indexed, wherever the reader looks. @param {{ failed: any, href: string }} props */
+function Failed({ failed, href }) {
+  if (failed.items.length === 0) return null;
+  return html`<section class="card"><h2><a href=${href}>Failed documents</a> <span class="meta">${number(failed.items.length)}${failed.next === null ? "" : "+"}</span></h2>
+    <ul class="plain">${failed.items.map((/** @type {any} */ one) => html`<li><${IdLink} id=${one.documentId} text=${one.title} /> <span class="bad">${one.error?.message}</span></li>`)}</ul></section>`;
+}
+
 /** @param {{ query: URLSearchParams }} props */
 export function Documents({ query }) {
-  const filter = { status: query.get("status") ?? "indexed", title: query.get("title") ?? "" };
+  const filter = {
+    status: query.get("status") ?? "indexed",
+    title: query.get("title") ?? "",
+    collection: query.get("collection") ?? "",
+  };
   const [title, setTitle] = useState(filter.title);
   const list = useList(`/rag/documents?${toQuery({ ...filter, limit: 50 })}`);
+  const failed = useList(`/rag/documents?${toQuery({ status: "failed", collection: filter.collection, limit: 5 })}`);
+  const collections = useList("/rag/collections?limit=100");
   const { reload } = list;
-  useJobChanges(useCallback((job) => (job && job.kind !== "ingestion" ? undefined : reload()), [reload]));
+  const [reloadFailed, reloadCollections] = [failed.reload, collections.reload];
+  const reloadAll = useCallback(() => {
+    for (const again of [reload, reloadFailed, reloadCollections]) again();
+  }, [reload, reloadFailed, reloadCollections]);
+  useJobChanges(useCallback((job) => (job && job.kind !== "ingestion" ? undefined : reloadAll()), [reloadAll]));
   /** @param {object} change */
-  const choose = (change) => navigate(`/console/documents?${toQuery({ ...filter, ...change })}`);
+  const addressOf = (change) => `/console/documents?${toQuery({ ...filter, ...change })}`;
+  /** @param {object} change */
+  const choose = (change) => navigate(addressOf(change));
   /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
@@ -113,12 +63,16 @@ export function Documents({ query }) {
   /** @param {any} one */
   const row = (
     one,
-  ) => html`<tr><td><${IdLink} id=${one.documentId} text=${one.title} />${one.error ? html`<br /><span class="bad">${one.error.message}</span>` : null}</td>
-    <td><${Badge} text=${one.status} /></td><td>${number(one.chunks)}</td><td>${one.warnings?.length ? html`<span class="bad" title=${one.warnings.map((/** @type {any} */ { message }) => message).join("\n")}>${number(one.warnings.length)}</span>` : null}</td><td>${one.source.name ?? one.source.url ?? one.source.kind}</td><td><${Time} at=${one.updatedAt} /></td></tr>`;
-  return html`<h1>Documents</h1><${Drop} onAccepted=${reload} />
+  ) => html`<tr><td><${IdLink} id=${one.documentId} text=${one.title} />${one.error ? html`<br /><span class="bad">${one.error.message}</span>` : null}
+      ${(one.warnings ?? []).slice(0, 1).map((/** @type {any} */ { message }) => html`<br /><span class="bad">${message}${one.warnings.length > 1 ? ` (and ${number(one.warnings.length - 1)} more)` : ""}</span>`)}</td>
+    <td><${Badge} text=${one.status} /></td><td>${one.collection}</td><td>${number(one.chunks)}</td><td>${one.source.name ?? one.source.url ?? one.source.kind}</td><td><${Time} at=${one.updatedAt} /></td></tr>`;
+  return html`<h1>Documents</h1>
+    <${Collections} collections=${collections.items} chosen=${filter.collection} addressOf=${(/** @type {string} */ collection) => addressOf({ collection })} />
+    <${AddDocuments} key=${filter.collection} collection=${filter.collection} names=${collections.items.map(({ name }) => name)} onAccepted=${reloadAll} />
+    ${filter.status === "failed" ? null : html`<${Failed} failed=${failed} href=${addressOf({ status: "failed" })} />`}
     <form onSubmit=${submit}><${Choice} label="Status" value=${filter.status} options=${states} onChange=${(/** @type {string} */ status) => choose({ status })} />
       <${Field} label="Title holds" value=${title} onInput=${setTitle} /><button type="submit">Find</button></form>
-    <${Table} list=${list} columns=${["Title", "Status", "Chunks", "Warnings", "Source", "Changed"]} row=${row} /><${TryQuery} />`;
+    <${Table} list=${list} columns=${["Title", "Status", "Collection", "Chunks", "Source", "Changed"]} row=${row} /><${FindPassages} collection=${filter.collection} />`;
 }
 
 /**
@@ -172,11 +126,11 @@ export function Document({ id }) {
   };
   /** @param {any} chunk */
   const row = (chunk) =>
-    html`<tr><td>${chunk.n + 1}</td><td><span class="meta">${chunk.heading ?? ""} ${chunk.page ? `page ${chunk.page}` : ""}</span><p class="thought">${chunk.content}</p></td><td>${chunk.tokens}</td></tr>`;
+    html`<tr><td>${chunk.n + 1}</td><td><span class="meta">${placeOf(chunk)}</span><p class="thought">${chunk.content}</p></td><td>${chunk.tokens}</td></tr>`;
   return html`<h1>${title} <${Badge} text=${status} /></h1>
-    <${Facts} facts=${[["Document", html`<code>${id}</code>`], ["Source", source.name ?? source.url ?? source.kind], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`], ["Must be complete", document.value.requireComplete && "yes"]]} />
+    <${Facts} facts=${[["Document", html`<code>${id}</code>`], ["Source", source.name ?? source.url ?? source.kind], ["Collection", html`<a href="/console/documents?${toQuery({ collection: document.value.collection })}">${document.value.collection}</a>`], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`], ["Must be complete", document.value.requireComplete && "yes"]]} />
     <${Problem} error=${failure} /><${Warnings} warnings=${warnings} />
     ${Object.keys(metadata).length > 0 ? html`<${Text} value=${metadata} label="Metadata" />` : null}
     <div class="actions"><${Replace} document=${document.value} onReplaced=${reload} /><button type="button" class="rejected" onClick=${drop}>Delete</button></div><${Problem} error=${error} />
-    <h2>Chunks</h2><${Table} list=${chunks} columns=${["#", "Text", "Tokens"]} row=${row} empty="No chunks yet." /><${TryQuery} documentId=${id} />`;
+    <h2>Chunks</h2><${Table} list=${chunks} columns=${["#", "Text", "Tokens"]} row=${row} empty="No chunks yet." /><${FindPassages} documentId=${id} />`;
 }

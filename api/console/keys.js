@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { post, put, remove } from "./api.js";
+import { Copy } from "./copy.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { CustomProviders, ProviderKeys } from "./providers.js";
@@ -8,15 +9,19 @@ import { Choice, Facts, Field, IdLink, money, number, Problem, Table, Time } fro
 /** A key that was just made, which is shown this once. @param {{ text: string | undefined, label: string }} props */
 function Once({ text, label }) {
   if (text === undefined) return null;
-  return html`<div class="card" role="status"><p>${label}</p><pre tabindex="0">${text}</pre></div>`;
+  return html`<div class="card" role="status"><p>${label}</p><pre tabindex="0">${text}</pre><p class="actions"><${Copy} text=${text} /></p></div>`;
 }
+
+/** The end of a day in the reader's zone. @param {string} day */
+const endOf = (day) => new Date(`${day}T23:59:59`).toISOString();
 
 /** @param {{ me: any }} props */
 function ApiKeys({ me }) {
   const list = useList("/keys?limit=50");
   const usage = useLoad("/usage?groupBy=key");
   const spent = new Map((usage.value?.data ?? []).map((/** @type {any} */ row) => [row.key, row.costUsd]));
-  const [given, setGiven] = useState({ name: "", subject: "", role: "member" });
+  const [given, setGiven] = useState({ name: "", subject: "", role: "member", collections: "", lastDay: "" });
+  const known = useList("/rag/collections?limit=100");
   const [made, setMade] = useState(/** @type {string | undefined} */ (undefined));
   const { run, error, isBusy } = useAction();
   /** @param {string} field */
@@ -24,8 +29,15 @@ function ApiKeys({ me }) {
   /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
-    const { name, subject, role } = given;
-    const body = { role, ...(name ? { name } : {}), ...(subject ? { subject } : {}) };
+    const { name, subject, role, lastDay } = given;
+    const collections = given.collections.split(/[\s,]+/).filter((one) => one !== "");
+    const body = {
+      role,
+      ...(name ? { name } : {}),
+      ...(subject ? { subject } : {}),
+      ...(collections.length > 0 ? { collections } : {}),
+      ...(lastDay ? { expiresAt: endOf(lastDay) } : {}),
+    };
     run(async () => {
       setMade((await post("/keys", body)).key);
       list.reload();
@@ -42,11 +54,13 @@ function ApiKeys({ me }) {
   /** @param {any} one */
   const row = (
     one,
-  ) => html`<tr><td>${one.name ?? ""} <code>${one.keyPreview}</code></td><td>${one.role}</td><td>${one.subject}</td><td><${Time} at=${one.lastUsedAt} /></td>
-    <td>${usage.value ? money(spent.get(one.keyId) ?? 0) : ""}</td><td><a href="/console/calls?keyId=${one.keyId}">calls</a></td><td>${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
-  return html`<section><h2>API keys</h2><${Table} list=${list} columns=${["Key", "Role", "Who", "Last used", "Spend of 30 days", "Calls", ""]} row=${row} />
+  ) => html`<tr><td>${one.name ?? ""} <code>${one.keyPreview}</code></td><td>${one.role}</td><td>${one.subject}</td><td>${one.collections?.join(", ") ?? "all"}</td><td>${one.expiresAt ? html`<${Time} at=${one.expiresAt} />` : "never"}</td><td>${one.lastUsedAt ? html`<${Time} at=${one.lastUsedAt} />` : "never"}</td>
+    <td>${usage.value ? money(spent.get(one.keyId) ?? 0) : ""}</td><td><a href="/console/calls?keyId=${one.keyId}">calls</a></td><td><${Copy} text=${one.keyId} label="Copy id" /> ${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
+  return html`<section><h2>API keys</h2><${Table} list=${list} columns=${["Key", "Role", "Who", "Collections", "Ends", "Last used", "Spend of 30 days", "Calls", ""]} row=${row} />
     <form onSubmit=${submit}><${Field} label="Name" value=${given.name} onInput=${set("name")} placeholder="laptop" /><${Field} label="Who" value=${given.subject} onInput=${set("subject")} placeholder=${me.subject} />
-      <${Choice} label="Role" value=${given.role} options=${["member", "admin", "owner"]} onChange=${set("role")} /><button type="submit" disabled=${isBusy}>Make a key</button></form>
+      <${Choice} label="Role" value=${given.role} options=${["member", "admin", "owner"]} onChange=${set("role")} />
+      <${Field} label="Only these collections (optional)" value=${given.collections} onInput=${set("collections")} list="key-collections" placeholder="manuals, faq" /><datalist id="key-collections">${known.items.map(({ name }) => html`<option value=${name}></option>`)}</datalist>
+      <${Field} label="Last day (optional)" type="date" value=${given.lastDay} onInput=${set("lastDay")} /><button type="submit" disabled=${isBusy}>Make a key</button></form>
     <${Problem} error=${error} /><${Once} text=${made} label="The new key. It is shown only now:" /></section>`;
 }
 

@@ -1,7 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
-import { call, toQuery } from "./api.js";
+import { call, put, toQuery } from "./api.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
+import { Callbacks, NewTenant, Tenant } from "./operator-tenant.js";
 import { Badge, duration, Facts, Field, money, number, Problem, Table, Time } from "./ui.js";
 
 /** What the operator of the service sees, by a session beside that of a tenant: no content of any tenant. */
@@ -64,15 +65,25 @@ function Parts({ parts }) {
     ]} /></section>`;
 }
 
-/** @param {{ queues: any[] }} props */
-function Queues({ queues }) {
+/** @param {{ queues: any[], onChanged: () => void }} props */
+function Queues({ queues, onChanged }) {
+  const { run, error, isBusy } = useAction();
+  /** @param {any} one */
+  const turn = ({ queue, isPaused }) => {
+    const question = isPaused
+      ? `Let the queue ${queue} go on?`
+      : `Pause the queue ${queue}? Its jobs wait until it goes on.`;
+    if (confirm(question))
+      run(() => put(`/operator/queues/${encodeURIComponent(queue)}`, { isPaused: !isPaused }), onChanged);
+  };
   /** @param {any} one */
   const row = (
     one,
-  ) => html`<tr><td><a href=${`${board}/queue/${encodeURIComponent(one.queue)}`} target="_blank">${one.queue}</a></td><td>${number(one.waiting)}</td><td>${number(one.active)}</td>
-    <td>${number(one.delayed)}</td><td>${number(one.failed)}</td><td>${number(one.workers)}</td><td>${one.oldestWaitingMs === 0 ? "" : duration(one.oldestWaitingMs)}</td></tr>`;
-  return html`<section><h2>Queues</h2><p><a href=${board} target="_blank">Bull Board</a></p>
-    <${Table} list=${whole(queues)} columns=${["Queue", "Waiting", "Active", "Delayed", "Failed", "Workers", "Oldest waits"]} row=${row} empty="Redis does not respond." /></section>`;
+  ) => html`<tr><td><a href=${`${board}/queue/${encodeURIComponent(one.queue)}`} target="_blank">${one.queue}</a>${one.isPaused ? html` <${Badge} text="paused" />` : null}</td><td>${number(one.waiting)}</td><td>${number(one.active)}</td>
+    <td>${number(one.delayed)}</td><td>${number(one.failed)}</td><td>${number(one.workers)}</td><td>${one.oldestWaitingMs === 0 ? "" : duration(one.oldestWaitingMs)}</td>
+    <td><button type="button" disabled=${isBusy} aria-label=${`${one.isPaused ? "Resume" : "Pause"} ${one.queue}`} onClick=${() => turn(one)}>${one.isPaused ? "Resume" : "Pause"}</button></td></tr>`;
+  return html`<section><h2>Queues</h2><${Problem} error=${error} /><p><a href=${board} target="_blank">Bull Board</a></p>
+    <${Table} list=${whole(queues)} columns=${["Queue", "Waiting", "Active", "Delayed", "Failed", "Workers", "Oldest waits", ""]} row=${row} empty="Redis does not respond." /></section>`;
 }
 
 /** @param {{ list: any }} props */
@@ -85,24 +96,35 @@ function Workers({ list }) {
   return html`<section><h2>Workers</h2><${Table} list=${list} columns=${["Worker", "Release", "Running jobs", "Queues, jobs at once", "Begun", "Seen"]} row=${row} empty="No worker is alive." /></section>`;
 }
 
-/** @param {any} tenant */
-const tenantRow = ({ tenantId, name, organizations, createdAt, month, documents, openJobs, keys }) => html`<tr>
+/** @param {any} tenant @param {boolean} isOpen @param {() => void} onOpen */
+const tenantRow = (
+  { tenantId, name, organizations, createdAt, month, documents, openJobs, keys },
+  isOpen,
+  onOpen,
+) => html`<tr>
   <td class="name"><b>${name}</b><br /><code>${tenantId}</code></td><td class="name">${organizations.map((/** @type {any} */ one) => one.name).join(", ")}</td><td><${Time} at=${createdAt} /></td>
   <td>${number(month.requests)}${month.errors > 0 ? html` <span class="meta">${number(month.errors)} failed</span>` : null}</td>
   <td>${money(month.costUsd)}${month.limitUsd === undefined ? null : html` <span class="meta">of ${money(month.limitUsd)}</span>`}</td>
-  <td>${upTo(documents)}</td><td>${upTo(openJobs)}</td><td>${upTo(keys)}</td></tr>`;
+  <td>${upTo(documents)}</td><td>${upTo(openJobs)}</td><td>${upTo(keys)}</td>
+  <td><button type="button" aria-expanded=${isOpen ? "true" : "false"} aria-label=${`Manage ${name}`} onClick=${onOpen}>${isOpen ? "Close" : "Manage"}</button></td></tr>`;
 
 function Tenants() {
   const [text, setText] = useState("");
   const [name, setName] = useState("");
   const list = useList(`/operator/tenants?${toQuery({ limit: 25, name })}`);
+  const [opened, setOpened] = useState("");
+  const tenant = list.items.find(({ tenantId }) => tenantId === opened);
+  /** @param {any} one */
+  const row = (one) =>
+    tenantRow(one, one.tenantId === opened, () => setOpened(one.tenantId === opened ? "" : one.tenantId));
   /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     setName(text);
   };
   return html`<section><h2>Tenants</h2><form onSubmit=${submit}><${Field} label="Name, as it is" value=${text} onInput=${setText} /><button type="submit">Find</button></form>
-    <${Table} list=${list} columns=${["Tenant", "Org.", "Made", "Calls this month", "Spend", "Docs", "Open jobs", "Keys"]} row=${tenantRow} empty="There is no such tenant." /></section>`;
+    <${Table} list=${list} columns=${["Tenant", "Org.", "Made", "Calls this month", "Spend", "Docs", "Open jobs", "Keys", ""]} row=${row} empty="There is no such tenant." />
+    ${tenant ? html`<${Tenant} key=${opened} tenant=${tenant} onChanged=${list.reload} />` : null}<${NewTenant} onMade=${list.reload} /></section>`;
 }
 
 /** @param {{ parts: any, onSignOut: () => void }} props */
@@ -117,7 +139,7 @@ function Signed({ parts, onSignOut }) {
     return () => clearInterval(timer);
   }, []);
   return html`<h1>Operator</h1><p class="actions"><button type="button" onClick=${onSignOut}>Sign out</button></p>
-    <${Problem} error=${parts.error} /><${Parts} parts=${parts.value} /><${Queues} queues=${parts.value.queues} /><${Workers} list=${workers} /><${Tenants} />`;
+    <${Problem} error=${parts.error} /><${Parts} parts=${parts.value} /><${Queues} queues=${parts.value.queues} onChanged=${parts.reload} /><${Workers} list=${workers} /><${Callbacks} /><${Tenants} />`;
 }
 
 export function Operator() {

@@ -1,3 +1,4 @@
+import { Download } from "./export.js";
 import { html } from "./html.js";
 import { addressOf } from "./router.js";
 
@@ -85,6 +86,9 @@ export function Text({ value, label }) {
   return html`<details><summary>${label}, ${number(text.length)} characters</summary>${block}</details>`;
 }
 
+/** A list's path as a name for what is exported of it, as `rag documents`. @param {string} path */
+const nameOfList = (path) => path.replace(/\?.*/, "").replaceAll("/", " ").trim();
+
 /**
  * A list as a table, with a button for what follows.
  * @param {{ list: any, columns: readonly string[], row: (item: any) => any, empty?: string }} props
@@ -103,7 +107,8 @@ export function Table({ list, columns, row, empty = "There are none." }) {
       <tbody>${list.items.map(row)}</tbody>
     </table></div>`
     }
-    ${list.next === null ? null : html`<p class="actions"><button type="button" onClick=${list.more}>Older</button></p>`}`;
+    ${list.next === null ? null : html`<p class="actions"><button type="button" onClick=${list.more}>Older</button></p>`}
+    ${list.path === undefined || isEmpty ? null : html`<${Download} name=${nameOfList(list.path)} path=${list.path} />`}`;
 }
 
 /**

@@ -1,14 +1,17 @@
 import { useState } from "preact/hooks";
 import { post } from "./api.js";
+import { withoutWritten } from "./definition-editor.js";
+import { Diff } from "./diff.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { number, Problem, Table, Text, Time } from "./ui.js";
 
-/** One version as it was. @param {{ path: string }} props */
-function Old({ path }) {
+/** One version as it was, and what has changed since. @param {{ path: string, current: any }} props */
+function Old({ path, current }) {
   const { value, error } = useLoad(path);
   if (!value) return html`<${Problem} error=${error} />`;
-  return html`<${Text} value=${value} label="The definition" />`;
+  return html`<${Text} value=${value} label="The definition" />
+    <h4>From there to version ${current.version}</h4><${Diff} before=${withoutWritten(value)} after=${withoutWritten(current)} label="What has changed since" />`;
 }
 
 /**
@@ -36,5 +39,5 @@ export function Versions({ path, current, onRestored }) {
     <td><button type="button" aria-label=${`${shown === version ? "Hide" : "Show"} version ${version}`} onClick=${() => setShown(shown === version ? undefined : version)}>${shown === version ? "Hide" : "Show"}</button>
     ${version === current.version ? null : html` <button type="button" aria-label=${`Restore version ${version}`} disabled=${isBusy} onClick=${restore(version)}>Restore</button>`}</td></tr>`;
   return html`<h2>Versions</h2><${Table} list=${list} columns=${["Version", "By", "Written", "Bytes", ""]} row=${row} />
-    ${shown === undefined ? null : html`<h3>Version ${shown}</h3><${Old} path=${`${path}/versions/${shown}`} />`}<${Problem} error=${failure} />`;
+    ${shown === undefined ? null : html`<h3>Version ${shown}</h3><${Old} path=${`${path}/versions/${shown}`} current=${current} />`}<${Problem} error=${failure} />`;
 }

@@ -5,6 +5,7 @@ import { html } from "./html.js";
 import { useAction } from "./load.js";
 import { navigate } from "./router.js";
 import { Choice, Field, Problem } from "./ui.js";
+import { WorkflowForm } from "./workflow-form.js";
 
 const kind = {
   title: "Workflows",
@@ -19,6 +20,8 @@ const kind = {
       { id: "approve", type: "human_approval", assigneeRole: "admin", message: "{{ steps.draft.output }}" },
     ],
   },
+  Form: WorkflowForm,
+  checks: "/workflows/validate",
   columns: ["Steps"],
   cells: (/** @type {any} */ { stepCount }) => html`<td>${stepCount}</td>`,
 };

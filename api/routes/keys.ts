@@ -40,6 +40,9 @@ const createBody = named(
   }),
 );
 
+export const apiKeyListSchema = listOf(apiKeyViewSchema);
+export const newApiKeySchema = named("NewApiKey", apiKeyViewSchema.extend({ key: z.string() }));
+
 const routes = declareRoutes({ auth: "owner", tags: ["Keys"], bodyLimit: "settings" });
 
 export const keyRoutes = [
@@ -52,7 +55,7 @@ export const keyRoutes = [
     hasSecretReply: true,
     errors: ["quota_exceeded"],
     responses: {
-      201: { description: "The new key", body: named("NewApiKey", apiKeyViewSchema.extend({ key: z.string() })) },
+      201: { description: "The new key", body: newApiKeySchema },
     },
     async result({ body, caller, platform }) {
       const { role, subject = caller.subject, name, expiresAt: text } = body;
@@ -67,7 +70,7 @@ export const keyRoutes = [
   routes.get("/keys", {
     summary: "API keys of the tenant, newest first",
     query: pageQuery("apiKey"),
-    responses: { 200: { description: "A page of keys, by their previews", body: listOf(apiKeyViewSchema) } },
+    responses: { 200: { description: "A page of keys, by their previews", body: apiKeyListSchema } },
     result: async ({ query, caller, platform }) =>
       mapPage(await platform.tenancy.listKeys(caller.tenantId, query), toApiKeyView),
   }),

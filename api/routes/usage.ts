@@ -73,6 +73,11 @@ const usageSchema = named(
   }),
 );
 
+export const budgetRequestSchema = named(
+  "PutBudgetRequest",
+  z.strictObject({ limitUsd: z.number().min(0).max(MAX_BUDGET_USD).nullable() }),
+);
+
 const routes = declareRoutes({ auth: "member", tags: ["Gateway"], bodyLimit: "settings" });
 
 export const usageRoutes = [
@@ -83,7 +88,7 @@ export const usageRoutes = [
     description:
       "It holds everywhere within 5 seconds, for all calls of the month, in UTC. The operator's limit holds beside it: the lower " +
       "of the two counts. `null` removes your own.",
-    body: z.strictObject({ limitUsd: z.number().min(0).max(MAX_BUDGET_USD).nullable() }),
+    body: budgetRequestSchema,
     example: { limitUsd: 50 },
     responses: { 200: { description: "What holds now", body: z.object({ budget: budgetSchema }) } },
     async result({ body, caller: { tenantId }, platform: { gateway } }) {

@@ -24,7 +24,7 @@ import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
 import { makeGuarding } from "./money/note-blocked.ts";
 import { makeFirstNames, makeUsageIncrements } from "./money/usage-increments.ts";
-import { reportUsage, type UsageQuery } from "./money/usage-report.ts";
+import { makeUsageReports } from "./money/usage-series.ts";
 import type { EdgeSettings } from "./providers/edge/models.ts";
 import { followServedModels } from "./providers/edge/served-models.ts";
 import { openProviders } from "./providers/registry.ts";
@@ -35,7 +35,7 @@ export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 type GatewayInput = {
   config: Config["gateway"];
-  store: Pick<Store, "completions" | "usage" | "budgets" | "tenants" | "checkWrites">;
+  store: Pick<Store, "completions" | "usage" | "usageSeries" | "budgets" | "tenants" | "checkWrites">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
   guards: GatewayDeps["guards"];
@@ -115,8 +115,7 @@ export async function openGateway(input: GatewayInput) {
     logs: store.completions.list,
     /** How many breakers are open in this process, by provider. */
     openBreakers: breakers.countOpen,
-    /** See `reportUsage`. */
-    usage: (tenantId: string, query: UsageQuery) => reportUsage(store.usage, tenantId, query),
+    ...makeUsageReports(store),
     /** See `findWriter`. @throws AppError `unknown_model`, `provider_not_configured`. */
     findWriter: (tenantId: string, name?: string) => findWriter(deps, tenantId, name),
     /** What a tenant has left of its budget this month; null without a budget. */

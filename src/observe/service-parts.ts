@@ -17,6 +17,7 @@ export const servicePartsSchema = readinessSchema.extend({
         failed: count,
         workers: count,
         oldestWaitingMs: count,
+        isPaused: z.boolean(),
       }),
     )
     .describe("As Redis has them; none while Redis does not respond"),

@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
-import { findDue } from "./page.ts";
+import { findDue, findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
@@ -42,6 +42,8 @@ export function makeCallbackStore(db: Db) {
     /** Callbacks that are due, of all tenants except these, most overdue first. */
     due: (now: Date, limit: number, exceptOwners: readonly string[]) =>
       findDue(callbacks, now, { by: "nextAt", limit, except: { owner: exceptOwners } }),
+    /** Callbacks of all tenants that have failed at least once, the next attempt first. */
+    failed: (limit: number) => findFirst(callbacks, { attempts: { $gte: 1 } }, { by: "nextAt", limit }),
     /** Postpones a callback to `nextAt` if its state is still this one. Returns false if another process was faster. */
     putOff: ({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; attempts?: number }) =>
       updateIf(callbacks, ofTenant(tenantId, { _id, nextAt: from }), { $set: next }),

@@ -46,6 +46,7 @@ import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeToolNameStore, toolNameCollection } from "./tool-name-store.ts";
 import { makeTriggerStore, triggerCollection } from "./trigger-store.ts";
+import { makeUsageSeries } from "./usage-series.ts";
 import { makeUsageStore, usageCollection, usageDetailCollection } from "./usage-store.ts";
 import { makeUseStore, type UseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
@@ -213,6 +214,7 @@ function makeStores(db: Db, capabilities: StoreCapabilities, use: UseStore) {
     completions: makeCompletionStore(db, use),
     retention: makeRetentionStore(db),
     usage: makeUsageStore(db),
+    usageSeries: makeUsageSeries(db),
     use,
     budgets: makeBudgetStore(db),
     batches: makeBatchStore(db),

@@ -30,6 +30,10 @@ const grants = new Set([
   "post /jobs/cancel",
   "post /jobs/retry",
   "put /webhooks/:id",
+  "post /operator/tenants",
+  "put /operator/tenants/:tenantId/budget",
+  "post /operator/tenants/:tenantId/keys",
+  "put /operator/queues/:queue",
 ]);
 
 /** The fields of other bodies that grant or limit: objects in them are strict at any depth. */

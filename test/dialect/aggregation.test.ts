@@ -66,6 +66,12 @@ const groups: Case[] = [
     { _id: 2, value: 1 },
   ]),
   grouped("null is one group of all", null, "$qty", [{ _id: null, value: 10 }]),
+  grouped("a document of paths groups by all of them, without those that are missing", { i: "$item", d: "$day" }, 1, [
+    { _id: { i: "a" }, value: 1 },
+    { _id: { i: "a", d: 1 }, value: 1 },
+    { _id: { i: "b" }, value: 1 },
+    { _id: { i: "b", d: 2 }, value: 1 },
+  ]),
   pipeline(
     "numbers of all types make one group",
     [

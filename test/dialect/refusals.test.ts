@@ -65,7 +65,7 @@ const refusals: Refusal[] = [
   ["$multiply", 168, aggregate({ $group: { _id: { $multiply: ["$a", 2] } } })],
   ["$$ROOT in an expression", 238, aggregate({ $group: { _id: "$$ROOT" } })],
   ["$a.b in an expression", 238, aggregate({ $group: { _id: "$a.b" } })],
-  ["a document or an array of expressions", 238, aggregate({ $group: { _id: { item: "$item" } } })],
+  ["an array of expressions", 238, aggregate({ $group: { _id: ["$item"] } })],
   ["a pipeline as an update", 238, update([{ $set: { b: 1 } }])],
   ["a computed field in a projection", 238, aggregate({ $project: { b: "$a" } })],
   ["a projection that leaves fields out", 238, (c) => c.find({}, { projection: { a: 0 } }).toArray()],

@@ -96,11 +96,12 @@ describe("the console's screens, with names that others chose", function () {
       await page.getByRole("cell", { name: text }).waitFor();
       await look(page, `usage by ${group}`);
     }
-    await page.getByLabel("Over time").selectOption("hour");
+    await page.getByLabel("Range").selectOption("day");
+    await page.getByLabel("Compare with the time before").check();
     await page.getByLabel("Group by").selectOption("model");
     await page.getByRole("link", { name: "model <img" }).click();
     await page.getByText("Only model").waitFor();
-    await look(page, "usage of one model by the hour");
+    await look(page, "usage of one model in a day, beside the day before");
     expect(window.faults).to.deep.equal([]);
   });
 
@@ -113,7 +114,7 @@ describe("the console's screens, with names that others chose", function () {
     await owner.request("PUT", path, { body: { ...agent, systemPrompt: "The second prompt." } });
     await page.goto(`/console${path}`);
     await page.getByRole("button", { name: "Show version 1" }).click();
-    await page.locator("pre", { hasText: "The first prompt." }).waitFor();
+    await page.locator("pre", { hasText: "The first prompt." }).first().waitFor();
     await look(page, "versions of an agent");
     await page.getByRole("button", { name: "Restore version 1" }).click();
     await page.getByRole("button", { name: "Show version 3" }).waitFor();

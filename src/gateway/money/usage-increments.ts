@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { CompletionRecord } from "../../store/completion-store.ts";
 import { type BucketCounts, bucketOf } from "../../store/latency-buckets.ts";
-import type { UsageIncrement } from "../../store/usage-store.ts";
+import type { UsageCounters, UsageIncrement } from "../../store/usage-store.ts";
 import type { CompletionRequest } from "../providers/provider.ts";
 
 const HOUR_MS = 3_600_000;
@@ -40,13 +40,20 @@ export function makeUsageIncrements() {
         sum = { ...place, ...counters, times: {} };
         sums.set(key, sum);
       }
-      addTo(sum, record);
+      addCall(sum, record);
     }
     return [...sums.values()];
   };
 }
 
-function addTo(sum: UsageIncrement & { times: BucketCounts }, record: CompletionRecord): void {
+type Counts = UsageCounters & { times: BucketCounts };
+type Counted = Pick<
+  CompletionRecord,
+  "outcome" | "costNanoUsd" | "isCached" | "isBatched" | "inputTokens" | "outputTokens" | "durationMs" | "firstTokenMs"
+>;
+
+/** Adds what usage counts of a call. */
+export function addCall(sum: Counts, record: Counted): void {
   sum.requests++;
   if (record.outcome === "failed") sum.errors++;
   sum.costNanoUsd += record.costNanoUsd;

@@ -11,6 +11,7 @@ import { chatInWidget, lookAtHostileTexts, plantHostileTexts } from "./hostile.t
 import { findPlaces, lookAround, type Places } from "./look-around.ts";
 import { readReference } from "./reference.ts";
 import { visitShop } from "./shop.ts";
+import { doTasks } from "./tasks.ts";
 import * as walk from "./walk.ts";
 import { beMember, seeNothing } from "./walls.ts";
 
@@ -71,9 +72,11 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   });
   await step("be the operator", async () => {
     await walk.signInAsOperator(operator, adminToken);
+    await walk.manageAsOperator(operator);
     faults.push(...(await lookAround(operator, ["/console/operator"], pictures)));
   });
   await step("make and revoke a key", () => walk.makeAndRevokeKey(owner, url));
+  await step("do twenty tasks", async () => void faults.push(...(await doTasks(owner, { provider, call }))));
   await step("be a member", async () => {
     await walk.signIn(member, await makeKey(call));
     await beMember(member);

@@ -155,7 +155,6 @@ export async function lookAtHostileTexts(
   await page.goto("/console/playground");
   await page.getByLabel("Model").selectOption(`desk/${model}`);
   await page.getByRole("textbox", { name: "Prompt", exact: true }).fill(markdown("prompt"));
-  await page.getByLabel("Answer from passages").check();
   await page.getByRole("button", { name: "Ask" }).click();
   await page.getByText("Tokens in, out").waitFor();
   await settle();

@@ -27,6 +27,23 @@ export async function signInAsOperator({ page }: Window, password: string): Prom
   await page.getByRole("heading", { name: "Queues" }).waitFor();
 }
 
+/** Pauses a queue and lets it go on, and makes a tenant with a budget and a key. */
+export async function manageAsOperator({ page }: Window): Promise<void> {
+  await page.getByRole("button", { name: "Pause ingestion" }).click();
+  await page.getByRole("button", { name: "Resume ingestion" }).click();
+  await page.getByRole("button", { name: "Pause ingestion" }).waitFor();
+  await page.getByText("Make a tenant").click();
+  await page.getByLabel("Name of the tenant").fill("made");
+  await page.getByLabel("Its first owner").fill("ana@made.io");
+  await page.getByRole("button", { name: "Make the tenant" }).click();
+  await page.locator("pre", { hasText: "sk_" }).waitFor();
+  await page.getByRole("button", { name: "Manage made" }).click();
+  await page.getByLabel("Limit of a month").fill("5");
+  await page.getByRole("button", { name: "Set the budget" }).click();
+  await page.locator("tbody tr", { hasText: "made" }).getByText("of $5.00").first().waitFor();
+  await page.getByRole("row", { name: "ana@made.io" }).waitFor();
+}
+
 /** Drops three files on the page, and sees them indexed without loading it again. */
 export async function dropDocuments({ page }: Window): Promise<void> {
   await page.goto("/console/documents");
@@ -59,25 +76,43 @@ export async function replaceDocument({ page }: Window): Promise<void> {
   if (page.url() !== address) throw new Error(`The document is now at ${page.url()}`);
 }
 
-/** Asks for an answer from passages, and sees its beginning while the rest is held back. */
+/** Asks for an answer from documents, and sees its beginning while the rest is held back; goes on, beside another model. */
 export async function askInPlayground({ page }: Window, provider: FakeProvider): Promise<void> {
   const rest = Promise.withResolvers<void>();
   const pieces = ["The pump is bled ", "**before the season** [1]."];
   provider.next({ pieces, usage, hold: { afterPieces: 1, until: rest.promise } });
   await page.goto("/console/playground");
   await page.getByLabel("Model").selectOption(MODEL);
-  await page.getByRole("textbox", { name: "Prompt", exact: true }).fill("When is the pump bled?");
-  await page.getByLabel("Answer from passages").check();
-  await page.getByRole("button", { name: "Ask" }).click();
+  await ask(page, "When is the pump bled?", "*");
   await page.locator(".markdown", { hasText: /^The pump is bled\s*$/ }).waitFor();
   await page.locator(".passages li").first().waitFor();
   rest.resolve();
   await page.locator(".markdown strong", { hasText: "before the season" }).waitFor();
-  await page.getByText("Tokens in, out").waitFor();
-  await page.locator(".facts dd", { hasText: "$" }).waitFor();
-  await page.getByText("What preprocessing did").click();
-  await page.getByText("As curl").click();
-  await page.locator("pre", { hasText: "curl -s" }).waitFor();
+  await page.locator(".citations li", { hasText: "The pump" }).first().waitFor();
+  await page.getByRole("button", { name: "Compare with another" }).click();
+  await page.getByLabel("Model 2").selectOption(MODEL);
+  provider.next({ pieces: ["Six bar."], usage }, { pieces: ["Six bar, too."], usage });
+  await ask(page, "And its pressure?", "");
+  await page.getByRole("region", { name: "Conversation 2" }).getByText("Tokens in, out").waitFor();
+  await page.getByRole("region", { name: "Conversation 1" }).getByText("What preprocessing did").click();
+  await page.locator(".facts dd", { hasText: "$" }).first().waitFor();
+  for (const [language, text] of [
+    ["curl", "curl -s"],
+    ["Python", "requests.post"],
+    ["TypeScript", "await fetch"],
+  ] as const) {
+    await page.getByText(`As ${language}`).click();
+    await page.locator("pre", { hasText: text }).waitFor();
+  }
+  await page.goto("/console/playground");
+  await page.getByRole("button", { name: "When is the pump bled?" }).click();
+  await page.locator(".markdown strong", { hasText: "before the season" }).waitFor();
+}
+
+async function ask(page: Window["page"], question: string, documents: string): Promise<void> {
+  await page.getByRole("textbox", { name: "Prompt", exact: true }).fill(question);
+  await page.getByLabel("Documents").selectOption(documents);
+  await page.getByRole("button", { name: "Ask" }).click();
 }
 
 /** Makes an agent, and watches its run: a step is on the page while the next one is held back. */

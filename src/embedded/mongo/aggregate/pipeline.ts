@@ -125,16 +125,23 @@ function compileGroupField(name: string, specification: unknown) {
   return { name, add: (total: number, document: Document) => accumulator(total, read(document)) };
 }
 
-/** A field's name behind `$`, or a constant. @throws CommandError 168 for an operator, 238 for what else is an expression. */
+/**
+ * A field's name behind `$`, a constant, or a document of these, which leaves out what is missing.
+ * @throws CommandError 168 for an operator, 238 for what else is an expression.
+ */
 function compileExpression(expression: unknown): (document: Document) => unknown {
-  if (isDocument(expression) || Array.isArray(expression)) {
-    const operator = Object.keys(expression).find((name) => name.startsWith("$"));
-    throw operator === undefined
-      ? notOffered("a document or an array of expressions")
-      : notOffered(operator, "InvalidPipelineOperator");
-  }
+  if (Array.isArray(expression)) throw notOffered("an array of expressions");
+  if (isDocument(expression)) return compileDocument(expression);
   if (typeof expression !== "string" || !expression.startsWith("$")) return () => expression;
   const name = expression.slice(1);
   if (name === "" || name.startsWith("$") || name.includes(".")) throw notOffered(`${expression} in an expression`);
   return (document) => getField(document, name);
+}
+
+function compileDocument(expression: Document): (document: Document) => Document {
+  const operator = Object.keys(expression).find((name) => name.startsWith("$"));
+  if (operator !== undefined) throw notOffered(operator, "InvalidPipelineOperator");
+  const fields = Object.entries(expression).map(([name, value]) => [name, compileExpression(value)] as const);
+  return (document) =>
+    Object.fromEntries(fields.map(([name, read]) => [name, read(document)]).filter(([, value]) => value !== undefined));
 }

@@ -12,7 +12,7 @@ import type { JobRecord } from "../../src/store/job-record.ts";
 import { jobStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { type Caller, maySee, ownKeyOf, rootOf } from "../../src/tenancy/roles.ts";
-import { listOf, pageQuery } from "../list-query.ts";
+import { filterQuery, listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
 import { formatSseMessage } from "../sse.ts";
 
@@ -27,13 +27,22 @@ export const jobRoutes = [
   routes.get("/jobs", {
     summary: "Jobs of the tenant, newest first",
     description:
-      "Each without its result, which `/jobs/:id` shows. A key that is limited to collections sees the jobs alone that it has started.",
-    query: pageQuery("job").extend({ kind: z.enum(jobKinds).optional(), status: z.enum(jobStates).optional() }),
+      "Each without its result, which `/jobs/:id` shows. With `q`, a page looks at 5,000 jobs at most: it may have few of them, or " +
+      "none, and still a `nextCursor`. A key that is limited to collections sees the jobs alone that it has started.",
+    query: pageQuery("job").extend({
+      kind: z.enum(jobKinds).optional(),
+      status: z.enum(jobStates).optional(),
+      ...filterQuery,
+      startedBy: z.string().min(1).max(200).optional().describe("The subject of the key that asked for it"),
+      keyId: idSchema("apiKey").optional(),
+    }),
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
     async result({ query, caller, platform }) {
       const { tenantId } = caller;
+      const keyId = ownKeyOf(caller) ?? query.keyId;
+      if (query.keyId !== undefined && query.keyId !== keyId) return { data: [], nextCursor: null };
       await platform.approvals.expireOverdue(tenantId);
-      return mapPage(await platform.jobs.list(tenantId, { ...query, keyId: ownKeyOf(caller) }), toJobSummary);
+      return mapPage(await platform.jobs.list(tenantId, { ...query, keyId }), toJobSummary);
     },
   }),
   routes.get("/jobs/events", {

@@ -13,6 +13,7 @@ import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { notFound } from "../lib/errors.ts";
+import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import type { AuditEntry } from "../store/audit-store.ts";
@@ -48,6 +49,7 @@ export function makeAgents(deps: AgentsDeps) {
       await agentRuns.ensure(record);
       const about = {
         title: record.definition.name,
+        input: firstLine(record.input),
         ...starterOf(request.caller),
         subject: { agentId: record.agentId },
       };

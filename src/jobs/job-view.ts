@@ -27,7 +27,12 @@ export const jobViewSchema = z.object({
     .string()
     .optional()
     .describe("What it works on: a document's title, an agent's or a workflow's name, a model, a file of requests"),
+  input: z
+    .string()
+    .optional()
+    .describe("The first line of what it was given, of runs of agents, workflows and patterns"),
   startedBy: z.string().optional().describe("The subject of the key that asked for it"),
+  keyId: z.string().optional().describe("That key"),
   requestId: z.string().optional().describe("The `x-request-id` of the request that asked for it"),
   status: z.enum(jobStates),
   progress: z.object({ stage: z.string(), done: z.number(), total: z.number() }),
@@ -36,6 +41,7 @@ export const jobViewSchema = z.object({
   finishedAt: z.iso.datetime().optional(),
   attempts: z.number().int(),
   traceId: z.string().optional().describe("The W3C trace of its work, where the operator collects traces"),
+  costUsd: z.number().optional().describe("What its models cost, once it has ended with a result that says so"),
   result: z.unknown().optional(),
   error: errorViewSchema.optional(),
 });
@@ -56,9 +62,12 @@ export function toProgressView({ status, progress }: Pick<JobRecord, "status" | 
   return status === "running" && progress.stage === "queued" ? { ...progress, stage: status } : progress;
 }
 
+const costSchema = z.object({ costUsd: z.number().optional().catch(undefined) }).catch({});
+
 /** A job in a list, without its result, which is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
-  const { subject: about, title, startedBy, requestId } = record;
+  const { subject: about, title, input, startedBy, keyId, requestId } = record;
+  const { costUsd } = costSchema.parse(record.result);
   const traceId = record.trace?.split("-")[1]; // a `traceparent` is version, trace, span and flags
   const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, error } = record;
   return toView({
@@ -66,7 +75,9 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     kind,
     about,
     title,
+    input,
     startedBy,
+    keyId,
     requestId,
     status,
     progress: toProgressView(record),
@@ -75,6 +86,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     finishedAt,
     attempts,
     traceId,
+    costUsd,
     error,
   });
 }

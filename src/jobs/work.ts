@@ -105,7 +105,7 @@ export async function submitWork(
   work: Pick<Work, "queue" | "idField" | "reject">,
   accepted: { record: WorkRecord; subject?: Record<string, string> } & Pick<
     Submission,
-    "isInteractive" | "title" | "startedBy" | "keyId" | "steps"
+    "isInteractive" | "title" | "input" | "startedBy" | "keyId" | "steps"
   >,
 ): Promise<JobRecord> {
   const { record, subject: more, ...about } = accepted;

@@ -3,6 +3,7 @@ import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
+import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
@@ -55,7 +56,8 @@ export function makeWorkflows(deps: WorkflowsDeps) {
       await workflowRuns.insert(record);
       const { isInteractive, workflowId } = request;
       const steps = countSteps(planSteps(toDefinition(record).steps));
-      const about = { title: record.name, ...starterOf(request.caller), subject: { workflowId }, steps };
+      const input = record.input === undefined ? undefined : firstLine(JSON.parse(record.input));
+      const about = { title: record.name, input, ...starterOf(request.caller), subject: { workflowId }, steps };
       return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
     },
     work,

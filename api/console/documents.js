@@ -100,7 +100,7 @@ function Warnings({ warnings = [] }) {
 export function Documents({ query }) {
   const filter = { status: query.get("status") ?? "indexed", title: query.get("title") ?? "" };
   const [title, setTitle] = useState(filter.title);
-  const list = useList(`/rag/documents?${toQuery({ ...filter, limit: 50 })}`);
+  const list = useList(`/rag/documents?${toQuery({ ...filter, limit: 50 })}`, { id: "documentId" });
   const { reload } = list;
   useJobChanges(useCallback((job) => (job && job.kind !== "ingestion" ? undefined : reload()), [reload]));
   /** @param {object} change */

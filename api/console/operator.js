@@ -69,7 +69,7 @@ function Queues({ queues }) {
   /** @param {any} one */
   const row = (
     one,
-  ) => html`<tr><td><a href=${`${board}/queue/${encodeURIComponent(one.queue)}`} target="_blank">${one.queue}</a></td><td>${number(one.waiting)}</td><td>${number(one.active)}</td>
+  ) => html`<tr><td><a href=${`${board}/queue/${encodeURIComponent(one.queue)}`} target="_blank">${one.queue}</a>${one.isPaused ? html` <${Badge} text="paused" />` : null}</td><td>${number(one.waiting)}</td><td>${number(one.active)}</td>
     <td>${number(one.delayed)}</td><td>${number(one.failed)}</td><td>${number(one.workers)}</td><td>${one.oldestWaitingMs === 0 ? "" : duration(one.oldestWaitingMs)}</td></tr>`;
   return html`<section><h2>Queues</h2><p><a href=${board} target="_blank">Bull Board</a></p>
     <${Table} list=${whole(queues)} columns=${["Queue", "Waiting", "Active", "Delayed", "Failed", "Workers", "Oldest waits"]} row=${row} empty="Redis does not respond." /></section>`;

@@ -20,7 +20,7 @@ export const SIGNED_OUT = "switchyard-signed-out";
 export const OUTAGE = "switchyard-outage";
 
 /** What a read may take, in ms. */
-const READ_MS = 30_000;
+const READ_MS = 15_000;
 
 /**
  * @typedef {{ body?: unknown, form?: FormData, headers?: Record<string, string>, signal?: AbortSignal }} CallOptions

@@ -89,7 +89,7 @@ export function Home() {
       <${Short} title="Running" list=${running} href="/console/runs?status=running" row=${jobRow} none="Nothing runs." />
       <${Short} title="Failed" list=${failed} href="/console/runs?status=failed" row=${jobRow} none="Nothing has failed." />
       <${Short} title="Approvals waiting" list=${waiting} href="/console/approvals" none="Nothing waits for a decision."
-        row=${(/** @type {any} */ one) => html`<li><${IdLink} id=${one.approvalId} text=${one.message?.trim().split("\n", 1)[0] || one.workflowName || `${one.agentName}: ${one.toolName}`} /> <span class="meta">until <${Time} at=${one.expiresAt} /></span></li>`} />
+        row=${(/** @type {any} */ one) => html`<li><${IdLink} id=${one.approvalId} text=${html`<span class="line">${one.message?.trim().split("\n", 1)[0] || one.workflowName || `${one.agentName}: ${one.toolName}`}</span>`} /> <br /><span class="meta">until <${Time} at=${one.expiresAt} /></span></li>`} />
       <${Health} health=${health.value} />
     </div>
     ${

@@ -142,6 +142,17 @@ function Actions({ job, detail, onChange }) {
     </p><${Problem} error=${error} />`;
 }
 
+/** What the ids of a job are called. @type {Record<string, string>} */
+const aboutLabels = {
+  runId: "Run",
+  agentId: "Agent",
+  workflowId: "Workflow",
+  executionId: "Execution",
+  documentId: "Document",
+  batchId: "Batch",
+  responseId: "Response",
+};
+
 /** One job, live, with what it works on. @param {{ id: string }} props */
 export function Run({ id }) {
   const job = useLoad(`/jobs/${id}`);
@@ -173,7 +184,9 @@ export function Run({ id }) {
       ["Stage", status === "running" ? `${progress.stage} ${progress.done} of ${progress.total}` : undefined],
       ["Attempts", attempts > 1 ? attempts : undefined],
       ["Trace", traceId && html`<code>${traceId}</code>`],
-      ...Object.entries(about).map(([name, value]) => /** @type {const} */ ([name, html`<${IdLink} id=${value} />`])),
+      ...Object.entries(about).map(
+        ([name, value]) => /** @type {const} */ ([aboutLabels[name] ?? name, html`<${IdLink} id=${value} />`]),
+      ),
     ]} />
     <${Problem} error=${error} /><${Actions} job=${job.value} detail=${detail.value} onChange=${reload} />
     <${Problem} error=${detail.error} />

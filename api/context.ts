@@ -1,5 +1,4 @@
 import type { ParameterizedContext } from "koa";
-import type { GuardCount } from "../src/guards/rules.ts";
 import type { Caller } from "../src/tenancy/roles.ts";
 import type { BytesReply, JsonReply, RouteDialect } from "./route.ts";
 
@@ -17,8 +16,6 @@ export type RequestState = {
   caller?: Caller;
   /** The fields that were ignored. */
   ignored?: { name: string; shown: string }[];
-  /** What guards have found. */
-  guarded?: GuardCount[];
   /** Code of the error in the response, for the log line. */
   errorCode?: string;
 };

@@ -132,7 +132,10 @@ function serveRoute(
   const isSecret = route.hasSecretReply === true;
   const { allowedHosts } = platform.config.http;
   const door = isForTenants(route.auth) ? { tenancy, needed: route.auth, allowedHosts } : undefined;
-  return (ctx) => inCall(toScope(ctx.state.requestId, ctx.get(DEPTH_HEADER)), () => serve(ctx));
+  return (ctx) => {
+    const scope = toScope(ctx.state.requestId, ctx.get(DEPTH_HEADER));
+    return inCall({ ...scope, onFound: (found) => nameFound(ctx, found) }, () => serve(ctx));
+  };
   async function serve(ctx: ApiContext): Promise<void> {
     ctx.state.route = route.path;
     if (route.auth === "public" && route.isProbe !== true && !(await takeTurn())) throw tooManyWait();
@@ -170,7 +173,6 @@ function serveRoute(
       path: ctx.path,
       header: (name) => ctx.get(name) || undefined,
       ignore: (name) => ignoreOnce(ctx, name),
-      guarded: (counts) => noteGuarded(ctx, counts),
       reserve: (bytes) => budget.reserve(ctx, bytes),
       inTurn,
       checkpoint: async () => undefined,
@@ -197,17 +199,10 @@ function ignoreOnce(ctx: ApiContext, name: string): void {
   if (!isKnown) noteIgnored(ctx, [{ name, shown: name }]);
 }
 
-/** Names in `x-svc-guard` what guards have found: `card_number;place=input;action=mask;count=2`. */
-function noteGuarded({ state }: ApiContext, counts: readonly GuardCount[]): void {
-  const all = [...(state.guarded ?? [])];
-  for (const { kind, place, action, count } of counts) {
-    const known = all.find((one) => one.kind === kind && one.place === place);
-    if (known) known.count += count;
-    else all.push({ kind, place, action, count });
-  }
-  state.guarded = all;
+/** Names in `x-svc-guard` what guards have found by then: `card_number;place=input;action=mask;count=2`. */
+function nameFound({ state }: ApiContext, found: readonly GuardCount[]): void {
   const show = ({ kind, place, action, count }: GuardCount) => `${kind};place=${place};action=${action};count=${count}`;
-  state.headers["x-svc-guard"] = all.map(show).join(", ");
+  state.headers["x-svc-guard"] = found.map(show).join(", ");
 }
 
 function speak({ state }: ApiContext, dialect: RouteDialect): void {

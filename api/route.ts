@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import type { GuardCount } from "../src/guards/rules.ts";
 import type { AppError, ErrorCode, ErrorView } from "../src/lib/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import type { Role } from "../src/store/key-store.ts";
@@ -88,8 +87,6 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   header(name: string): string | undefined;
   /** Names in `x-svc-ignored` a setting of the request that is not used as requested. */
   ignore(name: string): void;
-  /** Names in `x-svc-guard` what the tenant's guards have found so far, unless the head is sent. */
-  guarded(counts: readonly GuardCount[]): void;
   /** Sets memory aside, in bytes, for stored contents that the request takes. @throws AppError `too_many_concurrent`, `unavailable`. */
   reserve(bytes: number): void;
   /**

@@ -8,8 +8,9 @@ import type { Config } from "./config/config.ts";
 import { makeToolNames } from "./definitions/tool-names.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import type { Jobs } from "./jobs/jobs.ts";
+import { makeKin } from "./jobs/kin.ts";
 import { responsesQueue } from "./jobs/queues.ts";
-import type { Work } from "./jobs/work.ts";
+import { cancelWork, unlessOver, type Work } from "./jobs/work.ts";
 import type { Disposables } from "./lib/disposables.ts";
 import { makeEgress } from "./net/egress.ts";
 import type { Logger } from "./observe/logger.ts";
@@ -42,27 +43,38 @@ export function openAreas(deps: AreasDeps, disposables: Disposables) {
   disposables.add(() => egress.close());
   const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys: deps.dataKeys, egress });
   const toolNames = makeToolNames(deps);
+  const cancelJob = (job: { tenantId: string; jobId: string }) => cancelWork(deps.jobs, works, job);
   const standing = { ...deps, rag, composite, egress, webhooks, toolNames };
-  const runs = makeRuns(standing);
+  const runs = makeRuns({ ...standing, cancelJob: (job) => unlessOver(cancelJob(job)) });
   const answers = makeAnswers({ ...standing, ...runs });
   const areas = [rag, rag.reindexing, runs.agents, runs.workflows, composite, answers.responses, runs.automation];
   /** Every kind of durable work. */
   const works: Work[] = [...areas, batches.chats, batches.files].map(({ work }) => work);
   const reports = makeReports({ ...standing, works });
-  return { ...answers, rag, composite, ...runs, works, webhooks, ...reports };
+  const kin = makeKin({ store: store.jobs, wake: deps.waits.wake, cancel: cancelJob });
+  deps.jobs.onEnd(kin.settle);
+  return { ...answers, rag, composite, ...runs, works, kin, webhooks, ...reports };
 }
 
 type RunsDeps = Omit<
   Parameters<typeof makeAgents>[0] &
-    Parameters<typeof makeWorkflows>[0] &
+    Omit<Parameters<typeof makeWorkflows>[0], "agents"> &
     Parameters<typeof makeApprovals>[0] &
     Parameters<typeof makeAutomation>[0],
-  "agents" | "workflows" | "toolNames" | "credentials"
+  "agents" | "workflows" | "toolNames" | "credentials" | "cancelJob"
 > & { dataKeys: DataKeys };
 
 /** Agents and workflows, the decisions that their runs wait for, and what starts them. */
-function makeRuns(deps: RunsDeps & { toolNames: ReturnType<typeof makeToolNames> }) {
-  const workflows = makeWorkflows(deps);
+function makeRuns(
+  deps: RunsDeps &
+    Pick<Parameters<typeof makeWorkflows>[0], "cancelJob"> & { toolNames: ReturnType<typeof makeToolNames> },
+) {
+  const ofSteps: Parameters<typeof makeWorkflows>[0]["agents"] = {
+    find: (tenantId, by) => agents.find(tenantId, by),
+    accept: (request) => agents.accept(request),
+    spentOf: (tenantId, runId) => agents.spentOf(tenantId, runId),
+  };
+  const workflows = makeWorkflows({ ...deps, agents: ofSteps });
   const agents = makeAgents({ ...deps, workflows, credentials: makeCredentials(deps.dataKeys) });
   return {
     searchTools: makeSearchTools(deps),

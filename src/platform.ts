@@ -24,6 +24,7 @@ import { makeOrganizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
 import { makeTenancy } from "./tenancy/tenancy.ts";
+import { makeGuardNews } from "./webhooks/guard-news.ts";
 import { makeEvaluator } from "./workflows/evaluator.ts";
 
 /** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
@@ -56,13 +57,13 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
     const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables, metrics });
-    const { guards } = tenants;
+    const { guards, callTexts } = tenants;
     const models = { ...base, ...tenants, config: config.gateway, metrics: metrics.calls };
     const { gateway, batches } = await openModels(models, disposables);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     const areas = openAreas(
-      { ...base, config, waits, gateway, batches, quotas, guards, evaluator, dataKeys, tenancy, memory },
+      { ...base, config, waits, gateway, batches, quotas, guards, callTexts, evaluator, dataKeys, tenancy, memory },
       disposables,
     );
     return {
@@ -78,7 +79,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       batches,
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
-      callTexts: tenants.callTexts,
+      callTexts,
       guards,
       customProviders: tenants.customProviders,
       ...areas,
@@ -144,6 +145,8 @@ function makeTenantProviders(deps: {
 }) {
   const { store, dataKeys, quotas, disposables, logger } = deps;
   const { gateway, fetch, retention } = deps.config;
+  const news = makeGuardNews({ store, logger });
+  disposables.add(() => news.close());
   const limits = { quotas, timeouts: gateway.timeouts, allowOrigins: fetch.allowOrigins };
   const customProviders = makeCustomProviders({ store: store.customProviders, dataKeys, ...limits, logger });
   disposables.add(() => customProviders.close());
@@ -151,7 +154,7 @@ function makeTenantProviders(deps: {
     customProviders,
     keys: makeProviderKeys({ store: store.providerKeys, dataKeys, platform: gateway, logger }),
     fallbacks: makeFallbacks(store.tenants),
-    guards: makeGuardPolicies(store.tenants, { onFound: deps.metrics.calls.guarded }),
+    guards: makeGuardPolicies(store.tenants, { onFound: deps.metrics.calls.guarded, onBlocked: news.blocked }),
     callTexts: makeCallTexts(store.tenants, {
       isKeptByDefault: gateway.storeContent,
       logDays: retention.callLogDays,

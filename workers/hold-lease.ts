@@ -44,6 +44,9 @@ export type ShellDeps = {
   onClaimed?(): void;
 };
 
+/** Attempts whose worker reported nothing of them since, as when it died. */
+export const lostAttempts = ({ attempts, failures, overtaken = 0 }: JobRecord) => attempts - 1 - failures - overtaken;
+
 /** Keeps a job's lease alive while it runs, and aborts its signal when it must stop. */
 export function holdLease(
   deps: ShellDeps,
@@ -82,6 +85,7 @@ export function holdLease(
 
   let written: { stage: string; at: number } = { stage: "", at: 0 };
   let last = record.progress;
+  let lost = lostAttempts(record);
   const checked = async (change: Promise<HeldJob | null>): Promise<void> => {
     check(await change);
     controller.signal.throwIfAborted();
@@ -105,6 +109,10 @@ export function holdLease(
     async step(data: Record<string, unknown>, progress?: JobProgress): Promise<void> {
       controller.signal.throwIfAborted();
       last = progress ?? last;
+      if (lost > 0 && last.done > record.progress.done) {
+        await checked(claims.forgive(lease, lost));
+        lost = 0;
+      }
       await checked(claims.step(lease, data, { lastEventId, progress }));
     },
     /** The latest progress that was reported, written or not. */

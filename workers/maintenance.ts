@@ -23,7 +23,7 @@ const TENANTS_A_PASS = 1_000;
  */
 export function keepReconciled(platform: Platform) {
   const { jobs, waits, works, approvals, rag, vectorStores, batches, automation, callbacks, announcements } = platform;
-  const { config, logger, metrics } = platform;
+  const { kin, config, logger, metrics } = platform;
   const sweeps = [
     async () => {
       const { requeued, expired } = await jobs.reconcile();
@@ -36,6 +36,7 @@ export function keepReconciled(platform: Platform) {
     rag.sweepRefreshes,
     vectorStores.sweep,
     () => sweepWorks(jobs, works),
+    kin.sweep,
   ];
   const reconcile = () => sweepEach<() => Promise<unknown>>(sweeps, (sweep) => sweep());
   const { reconcileEveryMs } = config.jobs;
@@ -98,7 +99,10 @@ export function makeTextRemoval({ store, logger }: Pick<Platform, "store" | "log
     for (const { tenantId, callTextDays } of tenants) {
       if (callTextDays === undefined) continue;
       const before = keptSince(callTextDays);
-      const removed = await inSteps(() => store.retention.removeCallTexts(tenantId, before));
+      const { removeCallTexts, removeAnswers } = store.retention;
+      const removed =
+        (await inSteps(() => removeCallTexts(tenantId, before))) +
+        (await inSteps(() => removeAnswers(tenantId, before)));
       if (removed > 0)
         logger.info({ tenantId, removed }, "texts of calls were removed that the tenant keeps no longer");
     }

@@ -11,7 +11,7 @@ import { inSpan } from "../src/observe/tracing.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
 import { isFinal } from "../src/store/job-state.ts";
 import { isStoreFailure } from "../src/store/store-errors.ts";
-import { holdLease, type ShellDeps } from "./hold-lease.ts";
+import { holdLease, lostAttempts, type ShellDeps } from "./hold-lease.ts";
 import type { RunAlone } from "./run-alone.ts";
 import { judge, STORE_RETRY_MS, type StopReason } from "./verdict.ts";
 
@@ -83,14 +83,14 @@ async function processJob(
   const work = workOf(deps.works, { queue: queue.name, payload });
   if (!work) throw new TypeError(`No work has a job of the queue ${queue.name} with this payload.`);
   const recordId = String(payload[work.idField]);
-  return runAttempt(deps, attempt, (context) => inItsCall(record, () => work.run({ ...context, recordId })));
+  return runAttempt(deps, attempt, (context) => inItsCall(record, lease, () => work.run({ ...context, recordId })));
 }
 
 /**
  * Runs one try of a job as a part of the trace and of the call that submitted it. Where that is, stands on the record and not
  * in BullMQ's job, so that a job which Redis had lost is still found in its request's trace.
  */
-function inItsCall<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
+function inItsCall<T>(record: JobRecord, { found }: Lease, work: () => Promise<T>): Promise<T> {
   const span = {
     name: `${record.queue} process`,
     kind: "CONSUMER",
@@ -104,8 +104,8 @@ function inItsCall<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
       "switchyard.attempt": record.attempts,
     },
   } as const;
-  const { requestId, depth = 0 } = record;
-  return inCall({ requestId, depth }, () => inSpan(span, work));
+  const { requestId, depth = 0, nesting = 0 } = record;
+  return inCall({ requestId, depth, nesting: nesting + 1, ...(found && { found }) }, () => inSpan(span, work));
 }
 
 /** Fails the job, on its record and in BullMQ, where operators read the reason. */
@@ -113,9 +113,6 @@ async function fail(deps: ShellDeps, lease: Lease, error: ErrorView, reason = er
   await deps.platform.jobs.claims.fail(lease, error);
   throw new UnrecoverableError(reason);
 }
-
-/** Attempts whose worker reported nothing of them since, as when it died. */
-const lostAttempts = ({ attempts, failures, overtaken = 0 }: JobRecord) => attempts - 1 - failures - overtaken;
 
 /** Whether a job is to have a process for itself. */
 function isSuspect({ alone }: ShellDeps, record: JobRecord): boolean {

@@ -70,14 +70,17 @@ function Search() {
     ${note ? html`<p class="problem" role="alert">${note}</p>` : null}</form>`;
 }
 
+/** Brings the present place into view where the navigation is wider than the screen; the page itself stays. @param {HTMLElement | null} nav */
+function centre(nav) {
+  const link = /** @type {HTMLElement | null} */ (nav?.querySelector("[aria-current]"));
+  if (nav && link) nav.scrollLeft = link.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2;
+}
+
 /** @param {{ me: any, place: any, onSignOut: () => void }} props */
 function Header({ me, place, onSignOut }) {
   const links = Object.entries(screens).filter(([, { isListed }]) => isListed);
   const nav = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(
-    () => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }),
-    [place],
-  );
+  useEffect(() => centre(nav.current), [place]);
   return html`<header>
     <p class="product"><a href="/">Switchyard</a></p>
     <nav aria-label="Screens" ref=${nav}>${links.map(

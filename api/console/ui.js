@@ -64,15 +64,6 @@ export const duration = (ms) =>
               ? `${Math.round(ms / 3_600_000)} h`
               : `${Math.round(ms / 86_400_000)} days`;
 
-const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-
-/** @param {number | undefined} count */
-export function bytes(count) {
-  if (count === undefined) return "";
-  const step = count < 1024 ? 0 : Math.min(Math.floor(Math.log2(count) / 10), units.length - 1);
-  return `${step === 0 ? count : (count / 1024 ** step).toFixed(1)} ${units[step]}`;
-}
-
 /** Time between two moments, in ms; 0 where one is not known. @param {string | undefined} from @param {string | undefined} to */
 export const span = (from, to) => (from && to ? Math.max(Date.parse(to) - Date.parse(from), 0) : 0);
 

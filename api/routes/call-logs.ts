@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { toUsd } from "../../src/gateway/money/prices.ts";
+import { guardCountsSchema } from "../../src/guards/counts.ts";
 import { defined, toView } from "../../src/lib/defined.ts";
 import { notFound } from "../../src/lib/errors.ts";
 import { idSchema } from "../../src/lib/ids.ts";
@@ -11,7 +12,7 @@ import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
 const count = z.number().int().min(0);
-const outcomes = ["completed", "aborted", "failed"] as const;
+const outcomes = ["completed", "aborted", "failed", "blocked"] as const;
 const callKinds = ["chat", "embedding", "rerank"] as const;
 
 const logSchema = named(
@@ -46,6 +47,7 @@ const logSchema = named(
     durationMs: z.number(),
     firstTokenMs: z.number().optional(),
     createdAt: z.iso.datetime(),
+    guard: guardCountsSchema.optional(),
     content: z.object({ messages: z.array(z.unknown()), text: z.string() }).optional(),
   }),
 );

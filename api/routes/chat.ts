@@ -107,7 +107,7 @@ export const chatRoutes = [
 
 /** Who makes a model call on behalf of a request. */
 export function toGatewayCaller(
-  { caller, header, signal, platform, reservation, ignore, guarded }: HandlerInput,
+  { caller, header, signal, platform, reservation, ignore }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
 ): ChatCaller {
   // Visitors of a page must not choose the rows of its tenant's usage.
@@ -125,7 +125,6 @@ export function toGatewayCaller(
     runJobId: reservation?.jobId,
     onIgnored: ignore,
     mayRestore: reservation === undefined,
-    onGuarded: guarded,
   };
 }
 

@@ -3,23 +3,47 @@ import type { JobChanges } from "../../src/jobs/follow-tenant.ts";
 import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-view.ts";
 import type { JobEvent } from "../../src/jobs/jobs.ts";
 import { jobKinds } from "../../src/jobs/queues.ts";
-import { cancelWork } from "../../src/jobs/work.ts";
+import { cancelWork, repeatWork, unlessOver } from "../../src/jobs/work.ts";
 import { defined } from "../../src/lib/defined.ts";
 import { notFound } from "../../src/lib/errors.ts";
-import { idSchema } from "../../src/lib/ids.ts";
+import { idSchema, newId } from "../../src/lib/ids.ts";
 import type { Platform } from "../../src/platform.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
-import { jobStates } from "../../src/store/job-state.ts";
+import { type JobState, jobStates, openStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
-import { type Caller, maySee, ownKeyOf, rootOf } from "../../src/tenancy/roles.ts";
+import { type Caller, maySee, ownKeyOf, rootOf, toStoredCaller } from "../../src/tenancy/roles.ts";
 import { filterQuery, listOf, pageQuery } from "../list-query.ts";
+import { acceptedSchema, serveJob } from "../prefer.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
+import { named } from "../schema-names.ts";
 import { formatSseMessage } from "../sse.ts";
+import { modelCallErrors } from "./chat.ts";
 
 /** Least time between two batches of a job's events, in ms: many may follow a job that changes all the time. */
 const EVERY_MS = 50;
 
+/** Jobs that one call stops or repeats at most, and that one read finds. */
+const MANY = 1_000;
+const PAGE = 100;
+
 const params = z.object({ id: idSchema("job") });
+
+const manySchema = named(
+  "JobFilter",
+  z.strictObject({
+    kind: z.enum(jobKinds).optional(),
+    status: z.enum(jobStates).optional(),
+    parentJobId: idSchema("job").optional(),
+  }),
+);
+const manyResultSchema = named(
+  "ManyJobs",
+  z.object({
+    done: z.number().int(),
+    skipped: z.number().int().describe("Those that had ended meanwhile, or cannot be repeated"),
+    hasMore: z.boolean(),
+  }),
+);
 
 const routes = declareRoutes({ auth: "member", tags: ["Jobs"], bodyLimit: "settings" });
 
@@ -35,6 +59,7 @@ export const jobRoutes = [
       ...filterQuery,
       startedBy: z.string().min(1).max(200).optional().describe("The subject of the key that asked for it"),
       keyId: idSchema("apiKey").optional(),
+      parentJobId: idSchema("job").optional().describe("The jobs that this one has started and waits for"),
     }),
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
     async result({ query, caller, platform }) {
@@ -81,6 +106,56 @@ export const jobRoutes = [
       return { status: 200, events: toMessages(events), isEager: true };
     },
   }),
+  routes.post("/jobs/cancel", {
+    summary: "Stop many jobs",
+    description: `At most ${MANY} of those that fit the filter, the newest first; \`hasMore\` says whether there are others.`,
+    body: manySchema,
+    example: { kind: "workflow", status: "awaiting" },
+    responses: { 200: { description: "How many were told to stop", body: manyResultSchema } },
+    result: ({ body, caller, platform }) =>
+      withMany(platform, caller, { ...body, states: openStates }, async (jobId) => {
+        const cancel = () => cancelWork(platform.jobs, platform.works, { tenantId: caller.tenantId, jobId });
+        return (await unlessOver(platform.jobs.inTurn(rootOf(caller), cancel))) !== null;
+      }),
+  }),
+  routes.post("/jobs/retry", {
+    summary: "Repeat many jobs that have failed or were cancelled",
+    description:
+      `At most ${MANY} of those that fit the filter, the newest first, each as \`POST /jobs/:id/retry\` does. Those that cannot be ` +
+      "repeated are counted as `skipped`.",
+    body: manySchema,
+    example: { kind: "agent", status: "failed" },
+    responses: { 200: { description: "How many were started again", body: manyResultSchema } },
+    errors: ["quota_exceeded", "too_many_concurrent"],
+    result: ({ body, caller, platform }) =>
+      withMany(platform, caller, { ...body, states: ["failed", "cancelled"] }, async (jobId) => {
+        const job = await platform.jobs.get(caller.tenantId, jobId);
+        return (await unlessOver(repeat(platform, caller, { job, jobId: newId("job") }))) !== null;
+      }),
+  }),
+  routes.post("/jobs/:id/retry", {
+    summary: "Do again what a job that has failed, or was cancelled, was to do",
+    description:
+      "A new job, of a workflow's run one that keeps what that has done. 409 for a job in another state, or of a kind that cannot " +
+      "be repeated so.",
+    params,
+    isAsync: true,
+    responses: { 202: { description: "The new job", body: acceptedSchema } },
+    errors: [...modelCallErrors, "wrong_state"],
+    async handler(input) {
+      const {
+        params: { id },
+        caller,
+        platform,
+      } = input;
+      const job = await findJob(platform, caller, id);
+      const given = { ...input, body: {} };
+      return serveJob(given, {
+        accept: ({ jobId }) => repeat(platform, caller, { job, jobId }),
+        defaultWaitMs: 0,
+      });
+    },
+  }),
   routes.post("/jobs/:id/cancel", {
     summary: "Stop a job at its next safe point",
     description: "A queued job is cancelled at once, a running one as soon as it can stop; 409 when it has ended.",
@@ -95,6 +170,42 @@ export const jobRoutes = [
     },
   }),
 ];
+
+/** Repeats a job for a caller, under the id of the new one. @throws as `repeatWork`. */
+const repeat = (
+  { works }: Pick<Platform, "works">,
+  caller: Caller,
+  { job, jobId }: { job: JobRecord; jobId: string },
+): Promise<{ job: JobRecord }> =>
+  repeatWork(works, job, { caller: toStoredCaller(caller), jobId, isInteractive: false });
+
+type Many = z.output<typeof manySchema> & { states: readonly JobState[] };
+
+/** Does something with each job that fits a filter, up to a bound; `work` answers whether it had an effect. */
+async function withMany(
+  { jobs }: Pick<Platform, "jobs">,
+  caller: Caller,
+  { kind, status, states, parentJobId }: Many,
+  work: (jobId: string) => Promise<boolean>,
+) {
+  const { tenantId } = caller;
+  const result = { done: 0, skipped: 0, hasMore: false };
+  const wanted = status === undefined ? states : states.filter((state) => state === status);
+  for (const state of wanted) {
+    let cursor: string | undefined;
+    do {
+      const page = { limit: PAGE, ...defined({ cursor, kind, parentJobId }), status: state, keyId: ownKeyOf(caller) };
+      const { data, nextCursor } = await jobs.list(tenantId, page);
+      for (const { _id } of data) {
+        if (result.done + result.skipped >= MANY) return { ...result, hasMore: true };
+        if (await work(_id)) result.done += 1;
+        else result.skipped += 1;
+      }
+      cursor = nextCursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+  return result;
+}
 
 /** A job that the caller may see. @throws AppError `not_found`, also for one that the caller must not see. */
 async function findJob({ jobs }: Pick<Platform, "jobs">, caller: Caller, jobId: string): Promise<JobRecord> {

@@ -8,6 +8,7 @@ import {
 import { idSchema } from "../../src/lib/ids.ts";
 import { approvalStates } from "../../src/store/approval-store.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
+import { itemQuerySchema, itemViewSchema } from "../../src/workflows/run-items.ts";
 import {
   executeBodySchema,
   withNamedInput,
@@ -19,6 +20,7 @@ import {
   workflowSummarySchema,
   workflowViewSchema,
 } from "../../src/workflows/schemas.ts";
+import { validationSchema } from "../../src/workflows/validate.ts";
 import { filterQuery, listOf, pageQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";
@@ -83,6 +85,16 @@ export const workflowRoutes = [
     params: z.object({ runId: idSchema("workflowRun") }),
     responses: { 200: { description: "The run", body: workflowRunViewSchema } },
     result: ({ params: { runId }, caller, platform }) => platform.workflows.runOf(caller, undefined, runId),
+  }),
+  routes.post("/workflows/validate", {
+    summary: "Check a workflow without keeping it",
+    description:
+      "The checks of its creation. Gives all problems, each with the path of its field, and 200 in any case.",
+    body: z.looseObject({}),
+    keepsDigits: true,
+    example,
+    responses: { 200: { description: "What is wrong with it", body: validationSchema } },
+    result: ({ body, caller, platform }) => platform.workflows.validate(caller.tenantId, body),
   }),
   routes.post("/workflows", {
     summary: "Create a workflow",
@@ -172,6 +184,43 @@ export const workflowRoutes = [
     params: runParams,
     responses: { 200: { description: "The run", body: workflowRunViewSchema } },
     result: ({ params: { id, runId }, caller, platform }) => platform.workflows.runOf(caller, id, runId),
+  }),
+  routes.get("/workflows/:id/runs/:runId/items", {
+    summary: "The items of a list that a run goes over, as far as they have ended",
+    description: "In order, each with its whole output, also where the output of the list has a `ref` in its place.",
+    params: runParams,
+    query: itemQuerySchema,
+    responses: { 200: { description: "A page of items", body: listOf(itemViewSchema) } },
+    result: ({ params: { id, runId }, query, caller, platform }) =>
+      platform.workflows.items(caller, { workflowId: id, runId }, query),
+  }),
+  routes.post("/workflows/:id/runs/:runId/retry", {
+    summary: "Start a run again from the step that failed",
+    description:
+      "For a run that has failed, or was cancelled. A new run of the same version and input keeps the results that this one has, " +
+      "those of a `for_each`'s items too, and goes on from there; its `retryOf` names this one. 409 for a run in another state.",
+    params: runParams,
+    isAsync: true,
+    responses: {
+      200: { description: "How the run ended", body: workflowResultSchema },
+      202: { description: "The run has started", body: acceptedSchema },
+    },
+    errors: [
+      ...modelCallErrors,
+      "answer_incomplete",
+      "webhook_failed",
+      "source_refused",
+      "source_unreachable",
+      "wrong_state",
+    ],
+    handler(input) {
+      const { params: path, caller, platform } = input;
+      const place = { workflowId: path.id, runId: path.runId };
+      return serveJob(
+        { ...input, body: {} },
+        { accept: (job) => platform.workflows.retry(caller, place, job), defaultWaitMs: 0 },
+      );
+    },
   }),
   routes.post("/workflows/:id/runs/:runId/cancel", {
     summary: "Stop a run",

@@ -17,7 +17,8 @@ import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import type { AuditEntry } from "../store/audit-store.ts";
-import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import { type Caller, fromStoredCaller, maySee, starterOf } from "../tenancy/roles.ts";
 import { withdrawApprovals } from "./approve-call.ts";
 import { hashRun } from "./audit.ts";
 import { makeAgentDefinitions } from "./definitions.ts";
@@ -35,7 +36,17 @@ export type Agents = ReturnType<typeof makeAgents>;
 /** Agents and their runs, bound to what they work with. */
 export function makeAgents(deps: AgentsDeps) {
   const { agentRuns, audit, agents } = deps.store;
-  const work = makeAgentWork(deps);
+  const accept = async (request: AgentRunRequest): Promise<{ job: JobRecord }> => {
+    const record = await toRun(deps, request);
+    await takeRun(deps.quotas, record);
+    await agentRuns.ensure(record);
+    const { isInteractive, parentJobId, caller } = request;
+    const { agentId } = record;
+    const shown = { title: record.definition.name, input: firstLine(record.input) };
+    const about = { ...shown, ...starterOf(caller), subject: { agentId }, parentJobId };
+    return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
+  };
+  const work = makeAgentWork(deps, accept);
   return {
     ...makeAgentDefinitions(deps),
     /**
@@ -43,18 +54,7 @@ export function makeAgents(deps: AgentsDeps) {
      * @throws AppError `not_found`, `compliance_blocked`, `provider_not_configured`, `provider_key_unreadable`, `budget_exhausted`,
      * `quota_exceeded`, `unavailable`.
      */
-    async accept(request: AgentRunRequest) {
-      const record = await toRun(deps, request);
-      await takeRun(deps.quotas, record);
-      await agentRuns.ensure(record);
-      const about = {
-        title: record.definition.name,
-        input: firstLine(record.input),
-        ...starterOf(request.caller),
-        subject: { agentId: record.agentId },
-      };
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive: request.isInteractive, ...about }) };
-    },
+    accept,
     work,
     /** A run with its audit log; `agentId` when it must be of that agent. @throws AppError `not_found`. */
     async runOf(caller: Caller, runId: string, agentId?: string): Promise<RunView> {
@@ -67,6 +67,16 @@ export function makeAgents(deps: AgentsDeps) {
       if (!mayHaveEnded(run, job)) return toRunView(run, entries, job);
       const ended = (await agentRuns.get(tenantId, runId)) ?? run;
       return toRunView(ended, await audit.list(tenantId, runId), job);
+    },
+    /** The id of an agent of the tenant, by its id or its name; undefined when there is none. */
+    async find(tenantId: string, { agentId, name }: { agentId?: string | undefined; name?: string | undefined }) {
+      if (agentId !== undefined) return (await agents.get(tenantId, agentId))?._id;
+      return name === undefined ? undefined : (await agents.idsNamed(tenantId, name, 1))[0];
+    },
+    /** What a run that has ended has used. */
+    async spentOf(tenantId: string, runId: string) {
+      const { end } = (await agentRuns.get(tenantId, runId)) ?? {};
+      return end && { tokens: end.tokensUsed, costUsd: end.costUsd };
     },
     /** Guards a run as `accept` does. @throws AppError `not_found`, `compliance_blocked`, `unavailable`. */
     guard: async (request: AskedRun) => void (await findGuarded(deps, request)),
@@ -140,7 +150,7 @@ async function findGuarded(deps: AgentsDeps, { caller: { tenantId, keyId }, agen
 }
 
 /** Runs of agents as durable work. */
-function makeAgentWork(deps: AgentsDeps): Work {
+function makeAgentWork(deps: AgentsDeps, accept: (request: AgentRunRequest) => Promise<{ job: JobRecord }>): Work {
   const { agentRuns, audit } = deps.store;
   const records = recordsOf<OpenAgentRun>(agentRuns);
   return defineWork<OpenAgentRun>({
@@ -148,6 +158,15 @@ function makeAgentWork(deps: AgentsDeps): Work {
     idField: "runId",
     run: (context) => executeRun(deps, context),
     ...records,
+    /** By the agent as it is now. */
+    async repeat({ tenantId, _id }, { caller, ...request }) {
+      const old = await agentRuns.get(tenantId, _id);
+      if (!old) throw notFound("run");
+      const { agentId, input, history, sessionId, context, limits: budget } = old;
+      const given = context === undefined ? undefined : JSON.parse(context);
+      const body = defined({ input, history, sessionId, context: given, budget });
+      return accept({ ...request, caller: fromStoredCaller(tenantId, caller), agentId, body });
+    },
     /** Ends the run by what its audit log holds. */
     async closeOrphan(open, job) {
       if (!job) return void (await records.reject(open));

@@ -25,3 +25,6 @@ export const approvalPolicySchema = z
   })
   .describe("Who has to approve its calls; a call waits for the decision, and nothing is held for it");
 export type ApprovalPolicy = z.output<typeof approvalPolicySchema>;
+
+/** Who has to approve the calls of a name; undefined: nobody. */
+export type PolicyOf = (toolName: string) => ApprovalPolicy | undefined;

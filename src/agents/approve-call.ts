@@ -9,8 +9,7 @@ import { jittered } from "../lib/jitter.ts";
 import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import type { AgentApproval } from "../store/approval-store.ts";
 import type { AuditCall, AuditContent } from "../store/audit-store.ts";
-import { type ApprovalPolicy, DEFAULT_APPROVAL_MS } from "./approval-policy.ts";
-import { parseArguments } from "./arguments.ts";
+import { type ApprovalPolicy, DEFAULT_APPROVAL_MS, type PolicyOf } from "./approval-policy.ts";
 import type { AuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { CallSuspended, RunStopped } from "./run-state.ts";
@@ -22,8 +21,7 @@ export type ApprovalDeps = {
   deps: Pick<AgentsDeps, "store" | "evaluator">;
   run: AgentRunRecord;
   auditLog: Pick<AuditLog, "recorded" | "append">;
-  /** By the name of the tool. */
-  policies: ReadonlyMap<string, ApprovalPolicy>;
+  policyOf: PolicyOf;
   signal: AbortSignal;
 };
 
@@ -31,15 +29,15 @@ export type ApprovalDeps = {
 export type Refusal = { output: string };
 
 /**
- * Whether a tool call may be made: undefined when it may, since it needs no approval or was approved with these arguments. The
- * approval is a record whose id is derived from run, turn and call, so that each call has its own, and a repeated attempt finds it.
+ * Whether a tool call may be made with `args`, as its tool gets them: undefined when it may, since it needs no approval or was
+ * approved with these. The approval is a record whose id is derived from run, turn and call, so that each call has its own, and a
+ * repeated attempt finds it.
  * @throws CallSuspended while nobody has decided; RunStopped when nobody did in time, where the tool says so; Rescheduled while
  * its rule cannot be evaluated.
  */
-export async function approveCall(on: ApprovalDeps, call: AuditCall): Promise<Refusal | undefined> {
-  const policy = on.policies.get(call.name);
-  const args = policy && parseArguments(call.arguments, true);
-  if (!args) return undefined; // a call without arguments that can be read is not made at all
+export async function approveCall(on: ApprovalDeps, call: AuditCall, args: object): Promise<Refusal | undefined> {
+  const policy = on.policyOf(call.name);
+  if (!policy) return undefined;
   const { tenantId, createdAt } = on.run;
   const { approvals } = on.deps.store;
   const approvalId = derivedId("approval", { at: createdAt, from: call.idempotencyKey });

@@ -65,6 +65,8 @@ export function makeIterations(auditLog: Pick<AuditLog, "recorded" | "append">, 
       const next = recorded[count];
       return next && take(next);
     },
+    /** The results of all tool calls so far. */
+    observations: () => [...observed.values()],
     /** The result of a tool call that was recorded. */
     recallResult: (callId: string) => observed.get(callId),
     async record(turn: Turn): Promise<void> {

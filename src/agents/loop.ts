@@ -19,8 +19,8 @@ export type RunStepEvent = { event: AuditContent["kind"]; index: number; action?
 
 export type Loop = ObserveDeps & {
   run: AgentRunRecord;
-  /** Whether a call may be made; see `approveCall`. */
-  approve(call: AuditCall): Promise<Refusal | undefined>;
+  /** Whether a call may be made with these arguments; see `approveCall`. */
+  approve(call: AuditCall, args: Record<string, unknown>): Promise<Refusal | undefined>;
   /** Throws when the run has kept its worker for long enough: others have a turn then. */
   yieldTurn(): void;
   gateway: Pick<Gateway, "complete">;
@@ -129,11 +129,11 @@ async function act(loop: Loop, asked: LangChainCall, makeCall: (call: LangChainC
   if (!call) throw new TypeError(`a tool call ${id} was never recorded`);
   // Whole numbers that a double would round reach such a tool as texts.
   const keepsDigits = loop.tools.find((tool) => tool.name === name)?.extras?.keepsDigits === true;
-  const args = keepsDigits ? (parseArguments(call.arguments, keepsDigits) ?? {}) : asked.args;
+  const args = parseArguments(call.arguments, keepsDigits);
   // LangChain takes arguments that look like a call for one, and unwraps them: so they are wrapped.
-  const wrapped = { ...asked, args: { ...asked, args, type: "tool_call" } };
+  const wrapped = { ...asked, args: { ...asked, args: args ?? {}, type: "tool_call" } };
   const make = async () => textOf(await makeCall(wrapped));
-  const refusal = await loop.approve(call);
+  const refusal = args && (await loop.approve(call, args)); // a call whose arguments cannot be read is not made at all
   const observation = refusal ? refuseCall(call, refusal) : await observeCall(loop, call, make);
   await iterations.recordResult(observation);
   const { isError } = observation;

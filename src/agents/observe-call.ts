@@ -9,6 +9,7 @@ import type { AuditCall } from "../store/audit-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { parseArguments } from "./arguments.ts";
 import type { Observed } from "./iterations.ts";
+import { toAudited } from "./passages.ts";
 import { isPause, RunStopped } from "./run-state.ts";
 import type { RunUsage } from "./run-usage.ts";
 import type { ToolContext, ToolNotes } from "./tools/tool.ts";
@@ -61,9 +62,13 @@ export function refuseCall({ id: callId }: AuditCall, { output }: { output: stri
 
 const noneSpent = { tokens: 0, outputTokens: 0, costUsd: 0 };
 
-type Outcome = { output: string; isError: boolean; runId?: string };
+type Outcome = Pick<Observed, "output" | "isError" | "runId" | "citations">;
 
-async function tryCall(deps: ObserveDeps, call: AuditCall, make: () => Promise<Outcome>): Promise<Outcome> {
+async function tryCall(
+  deps: ObserveDeps,
+  call: AuditCall,
+  make: () => Promise<Outcome & Pick<ToolNotes, "found">>,
+): Promise<Outcome> {
   const { tools, signal, logger } = deps;
   const tool = tools.find(({ name }) => name === call.name);
   if (!tool) {
@@ -82,12 +87,14 @@ async function tryCall(deps: ObserveDeps, call: AuditCall, make: () => Promise<O
     "gen_ai.conversation.id": deps.run.sessionId,
   });
   try {
-    const made = await inSpan(
+    const { found, ...made } = await inSpan(
       { name: `execute_tool ${tool.name}`, kind: "INTERNAL", attributes },
       () => make().catch((error: unknown) => Promise.reject(toAppError(error, tool))),
       ({ isError }) => ({ failure: isError ? "tool_error" : undefined }),
     );
-    return { ...made, output: cutOutput(await deps.guardOutput(made.output)) };
+    const output = cutOutput(await deps.guardOutput(made.output));
+    const citations = found && (await toAudited(found, output, deps.guardOutput));
+    return { ...made, output, ...(citations && { citations }) };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof RunStopped || isPause(error) || isStoreFailure(error)) throw error;

@@ -25,9 +25,11 @@ export function toRunView(run: AgentRunRecord, entries: readonly AuditEntry[], j
       notices: notices.length > 0 ? notices : undefined,
       context: context === undefined ? undefined : JSON.parse(context),
       error: end ? end.error : job?.error,
+      guard: job?.guard,
     }),
     steps: joinSteps(entries),
     finalOutput: end?.output ?? "",
+    ...defined({ citations: end?.citations }),
     integrity: verifyAuditLog(run, entries),
   };
 }
@@ -96,8 +98,12 @@ function toApproval(content: Extract<AuditContent, { kind: "asked" | "decided" }
 function toAction({ id, name, arguments: json, idempotencyKey }: AuditCall, observation: Observed | undefined): Action {
   const action = { id, action: name, actionInput: parseArguments(json, true) ?? { invalid: json }, idempotencyKey };
   if (!observation) return { ...action, observation: "" };
-  const { output, isError, startedAt, runId } = observation.content;
-  const optional = defined({ isError: isError || undefined, runId });
+  const { output, isError, startedAt, runId, citations } = observation.content;
+  const optional = defined({
+    isError: isError || undefined,
+    runId,
+    citations: citations?.map(({ at: _at, length: _length, ...shown }) => shown),
+  });
   return { ...action, observation: output, ...optional, startedAt, finishedAt: observation.at };
 }
 

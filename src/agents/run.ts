@@ -19,13 +19,13 @@ import {
   type StopReason,
   stopReasons,
 } from "../store/agent-run-store.ts";
-import type { AuditCall } from "../store/audit-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { approveCall, withdrawApprovals } from "./approve-call.ts";
 import { type AuditLog, openAuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { makeIterations } from "./iterations.ts";
 import type { Loop, RunStepEvent } from "./loop.ts";
+import { citeRun } from "./passages.ts";
 import { MAX_TURNS, toPrompt } from "./prompt.ts";
 import { CallSuspended, isPause, type Pause, RunStopped } from "./run-state.ts";
 import { makeRunUsage } from "./run-usage.ts";
@@ -96,7 +96,7 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
   try {
     const { logger } = context;
     const calls = new Map<string, ToolContext>();
-    const { tools, policies } = await makeTools({
+    const { tools, policyOf } = await makeTools({
       deps,
       run,
       usage,
@@ -125,7 +125,7 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
     };
     const iterations = makeIterations(auditLog, usage);
     const known = auditLog.recorded.filter(({ kind }) => kind === "intention").length;
-    const approve = (call: AuditCall) => approveCall({ deps, run, auditLog, policies, signal }, call);
+    const approve: Loop["approve"] = (call, args) => approveCall({ deps, run, auditLog, policyOf, signal }, call, args);
     const yieldTurn = () => turn.yieldAfter(iterations.count() - known);
     const guarded = { tenantId: run.tenantId, keyId: run.caller.keyId, agentId: run.agentId };
     const guardOutput = (output: string) => deps.guards.take(guarded, "toolOutput", output);
@@ -266,9 +266,13 @@ function toSiblingsEnd(error: unknown, context: WorkContext): AppError {
 async function close({ deps, run, auditLog, usage, iterations }: Running, closing: Closing): Promise<RunEnd> {
   if (run.definition.tools.some(({ approval }) => approval)) await withdrawApprovals(deps.store, run);
   const { tokens, outputTokens, costUsd } = usage.total();
+  const output = closing.output ?? iterations.bestAnswer();
+  const searches = run.definition.tools.some(({ type }) => type === "rag_query");
+  const citations = searches ? citeRun(iterations.observations(), output) : undefined;
   const end: RunEnd = {
     ...closing,
-    output: closing.output ?? iterations.bestAnswer(),
+    output,
+    ...(citations && { citations }),
     steps: iterations.count() || auditLog.recorded.filter(({ kind }) => kind === "intention").length,
     tokensUsed: tokens,
     outputTokens,
@@ -282,8 +286,19 @@ async function close({ deps, run, auditLog, usage, iterations }: Running, closin
 
 /** The result of a run that has ended. @throws AppError when it failed or was cancelled. */
 function toResult(end: RunEnd, { _id: runId, agentId, agentVersion, sessionId }: AgentRunRecord): RunResult {
-  const { status, output, reason: stopReason, steps, tokensUsed, outputTokens, costUsd, head: auditHead, error } = end;
+  const {
+    status,
+    output,
+    reason: stopReason,
+    steps,
+    tokensUsed,
+    outputTokens,
+    costUsd,
+    head: auditHead,
+    error,
+    citations,
+  } = end;
   if (status !== "completed" && status !== "stopped") throw fromErrorView(error, "The run failed.");
   const about = { stopReason, agentId, agentVersion, sessionId, auditHead };
-  return defined({ output, steps, runId, tokensUsed, outputTokens, costUsd, status, ...about });
+  return defined({ output, steps, runId, tokensUsed, outputTokens, costUsd, status, citations, ...about });
 }

@@ -2,10 +2,12 @@ import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions/definitions.ts";
 import { publishSchema } from "../definitions/published-tools.ts";
 import { outputTokensSchema } from "../definitions/runs.ts";
+import { guardCountsSchema } from "../guards/counts.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { withFewFields } from "../lib/bounded-json.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";
+import { citationSchema } from "../rag/answer/schemas.ts";
 import { stopReasons } from "../store/agent-run-store.ts";
 import { runStates } from "./run-state.ts";
 import { nameOfTool, type ToolSpec, toolSpecSchema } from "./tools.ts";
@@ -140,6 +142,11 @@ export type RunInput = z.output<typeof runBodySchema>;
 
 const usage = { tokensUsed: z.number().int().min(0), costUsd: z.number().min(0) };
 
+const runCitationsSchema = z
+  .array(citationSchema)
+  .optional()
+  .describe("What the output rests on, of the passages that `rag_query` has found; only if it was used");
+
 /** What a run gives that has completed, or was stopped by a limit. */
 export const runResultSchema = z.object({
   output: z.string(),
@@ -152,6 +159,7 @@ export const runResultSchema = z.object({
   agentId: idSchema("agent"),
   agentVersion: z.number().int(),
   sessionId: z.string().optional(),
+  citations: runCitationsSchema,
   auditHead: z
     .string()
     .describe(
@@ -160,6 +168,11 @@ export const runResultSchema = z.object({
 });
 export type RunResult = z.output<typeof runResultSchema>;
 
+const foundSchema = z
+  .array(citationSchema.omit({ url: true }).extend({ quote: citationSchema.shape.quote.optional() }))
+  .optional()
+  .describe("Passages that `rag_query` has found, each with the sentence that is nearest to what was looked for");
+
 const actionSchema = z.object({
   id: z.string(),
   action: z.string(),
@@ -167,6 +180,7 @@ const actionSchema = z.object({
   observation: z.string(),
   isError: z.boolean().optional(),
   runId: z.string().optional().describe("The run of the agent that was called"),
+  citations: foundSchema,
   idempotencyKey: z.string(),
   approval: z
     .object({
@@ -192,6 +206,7 @@ const stepSchema = z.object({
   approval: actionSchema.shape.approval,
   isError: z.boolean().optional(),
   runId: z.string().optional(),
+  citations: foundSchema,
   model: z.string(),
   logId: z.string(),
   startedAt: z.iso.datetime(),
@@ -244,7 +259,9 @@ export const runViewSchema = z.object({
   steps: z.array(stepSchema),
   notices: z.array(z.string()).optional().describe("What the run had to do without, as tools that cannot be used"),
   finalOutput: z.string(),
+  citations: runCitationsSchema,
   error: errorViewSchema.optional(),
+  guard: guardCountsSchema.optional(),
   integrity: z.object({
     head: z.string(),
     verified: z.boolean(),

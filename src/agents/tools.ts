@@ -2,7 +2,7 @@ import type { StructuredTool } from "@langchain/core/tools";
 import { z } from "zod";
 import { guardTexts as guardByProfile } from "../composite/guard-input.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
-import { type ApprovalPolicy, approvalPolicySchema } from "./approval-policy.ts";
+import { approvalPolicySchema, type PolicyOf } from "./approval-policy.ts";
 import { agent } from "./tools/agent.ts";
 import { calculator } from "./tools/calculator.ts";
 import { composite } from "./tools/composite.ts";
@@ -74,7 +74,7 @@ export function guardTexts(tools: StoredTools, texts: Readonly<Record<string, st
 /** The tools of a run, as its agent's definition sets them up, and whose calls need an approval. @throws AppError, which fails the run. */
 export async function makeTools(
   env: Omit<ToolSetup, "tool" | "name" | "about" | "caller" | "context" | "guard">,
-): Promise<{ tools: StructuredTool[]; policies: ReadonlyMap<string, ApprovalPolicy> }> {
+): Promise<{ tools: StructuredTool[]; policyOf: PolicyOf }> {
   const { run, signal } = env;
   const { tool } = await import("@langchain/core/tools");
   const common = {
@@ -85,15 +85,21 @@ export async function makeTools(
     guard: guardTexts,
   };
   const specs = run.definition.tools as ToolSpec[]; // the schema has read them before they were stored
-  const policies = new Map<string, ApprovalPolicy>();
+  const specOf = new Map<string, ToolSpec>();
   const made = specs.map(async (spec) => {
     const name = nameOfTool(spec);
     const about: ToolSetup["about"] = (description, timeout) => {
       return { name, description: spec.description ?? description, defaultConfig: { signal, timeout } };
     };
     const own = [await kindOf(spec).make(spec.config, { ...common, name, about })].flat();
-    for (const one of own) if (spec.approval) policies.set(one.name, spec.approval);
+    for (const one of own) if (spec.approval || !specOf.has(one.name)) specOf.set(one.name, spec);
     return own;
   });
-  return { tools: (await Promise.all(made)).flat(), policies };
+  // The tools of a server that cannot be reached are not known: who was asked about a call of one is still to decide.
+  const serverOf = (called: string) =>
+    specs.find((spec) => spec.type === "mcp" && called.startsWith(`${nameOfTool(spec)}_`));
+  return {
+    tools: (await Promise.all(made)).flat(),
+    policyOf: (called) => (specOf.get(called) ?? serverOf(called))?.approval,
+  };
 }

@@ -126,7 +126,8 @@ function makeRights({ apiKeys }: Pick<Store, "apiKeys">) {
       const { assigneeRole, keyId, tenantId } = approval;
       if (!hasRole(caller.role, assigneeRole)) return `This decision is for the role ${assigneeRole}.`;
       if (approval.kind !== "agent" || caller.keyId !== keyId) return undefined;
-      const isAlone = async () => caller.role === "owner" && (await apiKeys.count(tenantId, 2)) < 2;
+      const isAlone = async () =>
+        caller.role === "owner" && (await apiKeys.countUsable(tenantId, { at: new Date() })) < 2;
       if (approval.allowSelfApproval ?? (await isAlone())) return undefined;
       return "The key that started the run may not decide on its calls; the agent's allowSelfApproval allows that.";
     },

@@ -23,7 +23,7 @@ export const approvalViewSchema = z.object({
   arguments: z
     .record(z.string(), z.unknown())
     .optional()
-    .describe("The call is made with these or not at all. Numbers that a double would round are texts"),
+    .describe("As the tool gets them: the call is made with these or not at all"),
   argumentsHash: z.string().optional().describe("SHA-256 of their canonical JSON (RFC 8785)"),
   startedBy: z.string().optional().describe("The subject of the key that started the run"),
   assigneeRole: approverSchema,

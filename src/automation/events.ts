@@ -6,6 +6,8 @@ import type { Waits } from "../jobs/waits.ts";
 import { defineWork, recordsOf, submitWork, type Work, type WorkContext } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { newId } from "../lib/ids.ts";
+import { toWellFormed } from "../lib/well-formed.ts";
+import { inOwnPart } from "../net/call-scope.ts";
 import type { EventRecord, OpenEvent } from "../store/event-store.ts";
 import type { Store } from "../store/store.ts";
 import type { TriggerRecord } from "../store/trigger-store.ts";
@@ -56,13 +58,13 @@ export function makeEvents(deps: EventsDeps) {
       ...event
     }: NewEvent): Promise<AcceptedEvent> {
       const { tenantId, name, sourceId } = event;
-      const data = await deps.guards.take({ tenantId, keyId }, "input", given);
+      const data = toWellFormed(await deps.guards.take({ tenantId, keyId }, "input", given));
       return deps.jobs.inTurn(tenantId, async () => {
         const now = new Date();
         const _id = newId("event");
         const record: EventRecord = {
           ...{ _id, tenantId, jobId, name, ...defined({ senderId, sourceId, type: event.type }) },
-          ...{ key: keyOf(sourceId ?? name, senderId ?? _id), data: JSON.stringify(data ?? null).toWellFormed() },
+          ...{ key: keyOf(sourceId ?? name, senderId ?? _id), data: JSON.stringify(data ?? null) },
           ...{ isOpen: true, createdAt: now, updatedAt: now, expireAt: new Date(now.getTime() + TAKEN_MS) },
         };
         await deps.quotas.check(tenantId, "openJobs");
@@ -108,7 +110,8 @@ async function handOut(deps: EventsDeps, context: WorkContext) {
   for await (const trigger of triggersOf(deps, event)) {
     await context.progress({ stage: "starting", done: started, total: 0 });
     try {
-      if (await startTrigger(deps, { trigger, event, data, isLastAttempt, signal: context.signal })) started += 1;
+      const start = { trigger, event, data, isLastAttempt, signal: context.signal };
+      if (await inOwnPart(() => startTrigger(deps, start))) started += 1;
     } catch (error) {
       context.signal.throwIfAborted();
       failures.push(error); // it may pass: the others are started first

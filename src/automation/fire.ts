@@ -9,7 +9,7 @@ import { isFinal } from "../store/job-state.ts";
 import type { ScheduleRecord } from "../store/schedule-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
 import type { Tenancy } from "../tenancy/tenancy.ts";
-import { firingEnd, firingIdOf } from "./firings.ts";
+import { newFiring } from "./firings.ts";
 import { callerOf, isForGood } from "./makers.ts";
 import { type SchedulesDeps, toNext } from "./schedules.ts";
 import { readInput, readTarget } from "./targets.ts";
@@ -120,8 +120,8 @@ async function planFiring(deps: FireDeps, schedule: ScheduleRecord, slotAt: Date
   const jobId = slotJobId(ownerId, slotAt);
   const intervalMs = nextSlotAt && nextSlotAt.getTime() - slotAt.getTime();
   const base = {
-    ...{ _id: firingIdOf(jobId), tenantId, ownerId, slotAt, jobId, attempts: 1, createdAt: now },
-    ...{ expireAt: firingEnd(now, intervalMs), ...defined({ nextSlotAt }), ...(missed > 0 ? { missed } : {}) },
+    ...newFiring({ tenantId, ownerId, jobId, slotAt }, { now, intervalMs }),
+    ...{ ...defined({ nextSlotAt }), ...(missed > 0 ? { missed } : {}) },
   };
   if (isLate && catchUp === "none")
     return { ...base, status: "missed", startedAt: now, reason: "No worker could take it in time." };

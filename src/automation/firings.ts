@@ -1,6 +1,6 @@
 import type { Jobs } from "../jobs/jobs.ts";
 import { toView } from "../lib/defined.ts";
-import type { FiringRecord, FiringStore } from "../store/firing-store.ts";
+import type { FiringEnd, FiringRecord, FiringStore } from "../store/firing-store.ts";
 import type { JobState } from "../store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { FiringView } from "./schemas.ts";
@@ -10,14 +10,26 @@ const KEPT_INTERVALS = 1_000;
 const KEPT_AT_LEAST_MS = 3_600_000;
 const KEPT_AT_MOST_MS = 30 * 86_400_000;
 
-/** When a firing is removed; `intervalMs`: until the next one. */
-export function firingEnd(now: Date, intervalMs: number = KEPT_AT_MOST_MS): Date {
-  const keptMs = Math.min(Math.max(intervalMs * KEPT_INTERVALS, KEPT_AT_LEAST_MS), KEPT_AT_MOST_MS);
-  return new Date(now.getTime() + keptMs);
-}
-
 /** The id of the firing that starts a job. */
 export const firingIdOf = (jobId: string) => jobId.replace(/^job_/, "fir_");
+
+type NewFiring = Pick<FiringRecord, "tenantId" | "ownerId" | "jobId" | "slotAt">;
+
+/** A firing at its first attempt, but for its state. `intervalMs`: until the next one. */
+export function newFiring(
+  of: NewFiring,
+  { now, intervalMs = KEPT_AT_MOST_MS }: { now: Date; intervalMs?: number | undefined },
+) {
+  const keptMs = Math.min(Math.max(intervalMs * KEPT_INTERVALS, KEPT_AT_LEAST_MS), KEPT_AT_MOST_MS);
+  const expireAt = new Date(now.getTime() + keptMs);
+  return { _id: firingIdOf(of.jobId), ...of, attempts: 1, createdAt: now, expireAt };
+}
+
+/** A firing that has ended at once: what came of it is known. */
+export function endedFiring<E extends FiringEnd>(of: NewFiring, end: E) {
+  const now = new Date();
+  return { ...newFiring(of, { now }), startedAt: now, ...end };
+}
 
 /** The firings of a schedule or a trigger, newest first, each with the state of its job. */
 export async function listFirings(

@@ -8,7 +8,7 @@ import type { PageQuery } from "../store/page.ts";
 import type { ScheduleChange, ScheduleRecord } from "../store/schedule-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { firingEnd, firingIdOf, listFirings, toFiringView } from "./firings.ts";
+import { endedFiring, listFirings, toFiringView } from "./firings.ts";
 import { toMaker } from "./makers.ts";
 import type { FiringView, ScheduleBody, ScheduleSummary, ScheduleView } from "./schemas.ts";
 import { readInput, readTarget, type Starter } from "./targets.ts";
@@ -65,11 +65,8 @@ export function makeSchedules(deps: SchedulesDeps) {
       const { tenantId } = caller;
       const { target, input } = await find(tenantId, id);
       const started = await deps.starter.start({ caller, jobId, target: readTarget(target), input: readInput(input) });
-      const now = new Date();
-      const firing = await firings.ensure({
-        ...{ _id: firingIdOf(jobId), tenantId, ownerId: id, slotAt: now, status: "started", jobId, isManual: true },
-        ...{ attempts: 1, createdAt: now, startedAt: now, expireAt: firingEnd(now), ...started },
-      });
+      const of = { tenantId, ownerId: id, jobId, slotAt: new Date() };
+      const firing = await firings.ensure({ ...endedFiring(of, { status: "started", ...started }), isManual: true });
       return toFiringView(firing, (await deps.jobs.find(tenantId, jobId))?.status);
     },
   };

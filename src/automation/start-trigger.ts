@@ -2,12 +2,12 @@ import { slotJobId } from "../jobs/slots.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, toErrorView } from "../lib/errors.ts";
 import type { EventRecord } from "../store/event-store.ts";
-import type { FiringRecord } from "../store/firing-store.ts";
+import type { FiringEnd } from "../store/firing-store.ts";
 import type { Store } from "../store/store.ts";
 import type { TriggerRecord } from "../store/trigger-store.ts";
 import type { Tenancy } from "../tenancy/tenancy.ts";
 import type { Evaluator } from "../workflows/evaluator.ts";
-import { firingEnd, firingIdOf } from "./firings.ts";
+import { endedFiring, firingIdOf } from "./firings.ts";
 import { callerOf, isForGood } from "./makers.ts";
 import { readTarget, type Starter, type Target } from "./targets.ts";
 
@@ -37,14 +37,8 @@ export async function startTrigger(deps: TriggerStartDeps, start: TriggerStart):
   const jobId = slotJobId(`${ownerId}\n${eventId}`, slotAt);
   const known = await deps.store.firings.get(tenantId, firingIdOf(jobId));
   if (known) return known.status === "started";
-  const keep = async (end: Pick<FiringRecord, "status"> & Partial<FiringRecord>) => {
-    const now = new Date();
-    const times = { createdAt: now, startedAt: now, expireAt: firingEnd(now) };
-    await deps.store.firings.ensure({
-      ...{ _id: firingIdOf(jobId), tenantId, ownerId, slotAt, jobId, eventId, attempts: 1, ...times },
-      ...end,
-    });
-  };
+  const keep = (end: FiringEnd) =>
+    deps.store.firings.ensure({ ...endedFiring({ tenantId, ownerId, jobId, slotAt }, end), eventId });
   try {
     const found = await toStart(deps, start);
     if (!found) return false;

@@ -7,7 +7,7 @@ import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import type { OpenExecution } from "../store/execution-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
-import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
+import { type Caller, fromStoredCaller, maySee, starterOf } from "../tenancy/roles.ts";
 import { type CompositeDeps, type CompositeRun, execute, findRun } from "./execute.ts";
 import { guardInput } from "./guard-input.ts";
 import { patternIds, patterns } from "./patterns.ts";
@@ -21,7 +21,37 @@ export type Composite = ReturnType<typeof makeComposite>;
 
 /** Composite intelligence, bound to what it works with. */
 export function makeComposite(deps: CompositeDeps) {
-  const work = makeCompositeWork(deps);
+  const accept = async (request: RunRequest<CompositeInput>): Promise<{ job: JobRecord }> => {
+    const { caller, body, isInteractive, jobId = newId("job"), parentJobId } = request;
+    guardInput(body); // every run begins here, so none bypasses the guard
+    const { tenantId, keyId } = caller;
+    const { pattern, profile } = body;
+    const { input } = await deps.guards.take(caller, "input", { input: body.input });
+    const selection = await selectModels(deps.gateway, { ...body, input, tenantId });
+    await deps.gateway.requireBudget(tenantId, selection.models);
+    const now = new Date();
+    const record: CompositeRun = {
+      _id: newId("execution"),
+      tenantId,
+      jobId,
+      keyId,
+      pattern,
+      profile,
+      input,
+      ...selection,
+      steps: [],
+      isOpen: true,
+      createdAt: now,
+      updatedAt: now,
+      expireAt: new Date(now.getTime() + KEPT_MS),
+    };
+    await takeRun(deps.quotas, record);
+    await deps.store.executions.insert(record);
+    const shown = isRegulated(profile) ? undefined : firstLine(input); // of those, nothing of what is said stays
+    const about = { title: `${pattern} (${profile})`, input: shown, ...starterOf(caller), parentJobId };
+    return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
+  };
+  const work = makeCompositeWork(deps, accept);
   return {
     /** The compliance guard alone, for callers that keep something of an input before `accept`. @throws as `guardInput`. */
     guard: guardInput,
@@ -30,35 +60,7 @@ export function makeComposite(deps: CompositeDeps) {
      * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `provider_not_configured`, `budget_exhausted`,
      * `quota_exceeded`, `unavailable`.
      */
-    async accept({ caller, body, isInteractive, jobId = newId("job") }: RunRequest<CompositeInput>) {
-      guardInput(body); // every run begins here, so none bypasses the guard
-      const { tenantId, keyId } = caller;
-      const { pattern, profile } = body;
-      const { input } = await deps.guards.take(caller, "input", { input: body.input });
-      const selection = await selectModels(deps.gateway, { ...body, input, tenantId });
-      await deps.gateway.requireBudget(tenantId, selection.models);
-      const now = new Date();
-      const record: CompositeRun = {
-        _id: newId("execution"),
-        tenantId,
-        jobId,
-        keyId,
-        pattern,
-        profile,
-        input,
-        ...selection,
-        steps: [],
-        isOpen: true,
-        createdAt: now,
-        updatedAt: now,
-        expireAt: new Date(now.getTime() + KEPT_MS),
-      };
-      await takeRun(deps.quotas, record);
-      await deps.store.executions.insert(record);
-      const shown = isRegulated(profile) ? undefined : firstLine(input); // of those, nothing of what is said stays
-      const about = { title: `${pattern} (${profile})`, input: shown, ...starterOf(caller) };
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
-    },
+    accept,
     work,
     patterns: listPatterns,
     profiles: listProfiles,
@@ -107,7 +109,10 @@ async function resolve(
 }
 
 /** Composite runs as durable work. */
-function makeCompositeWork(deps: CompositeDeps): Work {
+function makeCompositeWork(
+  deps: CompositeDeps,
+  accept: (request: RunRequest<CompositeInput>) => Promise<{ job: JobRecord }>,
+): Work {
   const { executions } = deps.store;
   const records = recordsOf<OpenExecution>(executions);
   return defineWork<OpenExecution>({
@@ -115,6 +120,12 @@ function makeCompositeWork(deps: CompositeDeps): Work {
     idField: "executionId",
     run: (context) => execute(deps, context),
     ...records,
+    async repeat({ tenantId, _id }, { caller, ...request }) {
+      const { pattern, profile, input, models } = await findRun(deps, tenantId, _id);
+      if (input === undefined) throw new AppError("wrong_state", "The input of this run was not kept.");
+      const body = { pattern, profile, input, models };
+      return accept({ ...request, caller: fromStoredCaller(tenantId, caller), body });
+    },
     closeOrphan(execution, job) {
       if (!job) return records.reject(execution);
       const erase = isRegulated(execution.profile as ProfileId); // as `accept` recorded it
@@ -142,5 +153,5 @@ function toExecutionView(execution: CompositeRun, job: JobRecord | null): Execut
   const status = job?.status ?? (result ? "completed" : "failed");
   const steps = execution.steps.map((step, index) => toView({ index: index + 1, ...step }));
   const about = { executionId, jobId, pattern, profile, status, models, input };
-  return toView({ ...about, steps, result, error, createdAt, finishedAt });
+  return toView({ ...about, steps, result, error, guard: job?.guard, createdAt, finishedAt });
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { outputTokensSchema } from "../definitions/runs.ts";
+import { guardCountsSchema } from "../guards/counts.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { idSchema } from "../lib/ids.ts";
 import { jobStates } from "../store/job-state.ts";
@@ -74,6 +75,7 @@ export const executionViewSchema = z.object({
   steps: z.array(stepSchema),
   result: compositeResultSchema.optional(),
   error: errorViewSchema.optional(),
+  guard: guardCountsSchema.optional(),
   createdAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
 });

@@ -59,6 +59,7 @@ export function toQuotas(v: Values) {
     storedBytes: v.MAX_STORED_BYTES,
     idempotencyBytes: Math.floor(v.MAX_STORED_BYTES / 20),
     customProviders: 20,
+    feedback: 10_000,
     runs: v.MAX_RUNS,
     runBytes: v.MAX_STORED_BYTES,
     callLogBytes: Math.floor(v.MAX_STORED_BYTES / 2),

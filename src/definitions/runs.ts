@@ -11,8 +11,11 @@ import { bytesOfRun } from "../store/run-use.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { type Caller, ownKeyOf, rootOf, toStoredCaller } from "../tenancy/roles.ts";
 
-/** A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. */
-export type RunRequest<B> = { caller: Caller; body: B; isInteractive: boolean; jobId?: string };
+/**
+ * A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. `parentJobId`: the job that
+ * waits for its end.
+ */
+export type RunRequest<B> = { caller: Caller; body: B; isInteractive: boolean; jobId?: string; parentJobId?: string };
 
 /** What the record of every run that is about to be accepted has. */
 export function newRun({ caller, jobId = newId("job") }: RunRequest<unknown>) {

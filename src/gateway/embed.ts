@@ -6,6 +6,7 @@ import type { GatewayDeps } from "./deps.ts";
 import type { EmbeddingsBody } from "./embeddings-schemas.ts";
 import { text } from "./message-schemas.ts";
 import type { GatewayCaller } from "./money/account.ts";
+import { notingBlocked } from "./money/note-blocked.ts";
 import { boundEmbedding } from "./money/prices.ts";
 import type { CallContext, EmbeddingResult } from "./providers/provider.ts";
 import { askModel, withFallbacks } from "./resilience/retry.ts";
@@ -98,16 +99,22 @@ export function makeEmbeddings(deps: GatewayDeps) {
 /** Embeds texts; without a model by the platform's own. @throws AppError as `complete` does. */
 export async function embed(deps: GatewayDeps, given: GatewayCaller, asked: EmbedRequest): Promise<EmbedOutcome> {
   const { isGuarded = false, ...whole } = asked;
+  const { tenantId } = given;
+  const model =
+    whole.model === undefined
+      ? deps.catalogue.defaultEmbedding
+      : requireModel(await findModel(deps, tenantId, whole.model), whole.model, "embedding");
+  const keys = await findKeys(deps, tenantId, { providers: [model.provider], required: model.provider });
+  const routing = { requested: whole.model ?? model.id, model, reason: "named", fallbacks: [] };
+  const plan = { routing, keys, tenantId };
   const guard = isGuarded ? undefined : await guardFor(deps, given);
   const caller = guard ? { ...given, guard } : given;
-  const request = guard ? { ...whole, input: takeBy(guard, "input", { input: whole.input }).input } : whole;
-  const model =
-    request.model === undefined
-      ? deps.catalogue.defaultEmbedding
-      : requireModel(await findModel(deps, caller.tenantId, request.model), request.model, "embedding");
-  const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
-  const routing = { requested: request.model ?? model.id, model, reason: "named", fallbacks: [] };
-  const plan = { routing, keys, tenantId: caller.tenantId };
+  const about = { kind: "embedding", isStreamed: false, findRouting: async () => routing } as const;
+  const { input } =
+    guard === undefined
+      ? whole
+      : await notingBlocked(deps, caller, about, () => takeBy(guard, "input", { input: whole.input }));
+  const request = { ...whole, input };
   const inputTokens = () => request.input.reduce((sum, text) => sum + estimateTokens(text), 0);
   return withFallbacks(deps, plan, async (share) => {
     const asked = {

@@ -22,6 +22,7 @@ import { makeEmbeddings } from "./embed.ts";
 import type { ModelQuery } from "./model-schemas.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
+import { makeGuarding } from "./money/note-blocked.ts";
 import { makeFirstNames, makeUsageIncrements } from "./money/usage-increments.ts";
 import { reportUsage, type UsageQuery } from "./money/usage-report.ts";
 import type { EdgeSettings } from "./providers/edge/models.ts";
@@ -48,7 +49,7 @@ type GatewayInput = {
 
 /** All model traffic goes through the gateway: it is routed, retried and accounted once. */
 export async function openGateway(input: GatewayInput) {
-  const { config, store, keys, fallbacks, callTexts, customProviders, redis, logger, metrics } = input;
+  const { config, store, keys, fallbacks, callTexts, customProviders, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRejection: metrics.budgetRefused });
   const ledger = makeLedger({ ...store, toIncrements: makeUsageIncrements(), logger, onSettled: metrics.settled });
   const breakers = makeBreakers();
@@ -70,8 +71,7 @@ export async function openGateway(input: GatewayInput) {
     largeStreams: makeShares(LARGE_STREAMS),
     maxAttempts: config.maxAttempts,
   };
-  const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
-  const answerer = makeAnswerer(deps, responses);
+  const answerer = makeAnswerer(deps, makeResponseCache({ ...input, bytesPerTenant: config.cacheBytesPerTenant }));
   return {
     /** The dependencies of calls, for src/batches. */
     deps,
@@ -81,6 +81,8 @@ export async function openGateway(input: GatewayInput) {
     complete: async (...asked: Parameters<Answerer["plan"]>) => answerer.answer(await answerer.plan(...asked)),
     ...makeEmbeddings(deps),
     ...makeReranking(deps),
+    /** Chats that are guarded before they are planned. */
+    guarding: makeGuarding(deps),
     /** The surface under which a tenant's call is counted, if the call names one. */
     surfaceOf: makeSurfaces(),
     /** The catalogue as a tenant sees it. */

@@ -3,6 +3,7 @@ import { guardFor, takeBy } from "../tenancy/guard-policies.ts";
 import { findModel, requireModel } from "./catalogue.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { GatewayCaller } from "./money/account.ts";
+import { notingBlocked } from "./money/note-blocked.ts";
 import { boundEmbedding } from "./money/prices.ts";
 import { chats } from "./providers/model.ts";
 import type { CallContext, RerankRequest, RerankResult } from "./providers/provider.ts";
@@ -28,13 +29,16 @@ export function makeReranking(deps: GatewayDeps) {
 
 /** Scores documents by a reranking model. @throws AppError as `embed` does. */
 async function rerank(deps: GatewayDeps, given: GatewayCaller, asked: RerankRequest): Promise<RerankOutcome> {
+  const { tenantId } = given;
+  const model = requireModel(await findModel(deps, tenantId, asked.model), asked.model, "rerank");
+  const keys = await findKeys(deps, tenantId, { providers: [model.provider], required: model.provider });
+  const routing = { requested: asked.model, model, reason: "named", fallbacks: [] };
   const guard = await guardFor(deps, given);
   const caller = guard ? { ...given, guard } : given;
-  const { query, documents } = guard ? takeBy(guard, "input", asked) : asked;
+  const about = { kind: "rerank", isStreamed: false, findRouting: async () => routing } as const;
+  const { query, documents } =
+    guard === undefined ? asked : await notingBlocked(deps, caller, about, () => takeBy(guard, "input", asked));
   const request = { ...asked, query, documents };
-  const model = requireModel(await findModel(deps, caller.tenantId, request.model), request.model, "rerank");
-  const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
-  const routing = { requested: request.model, model, reason: "named", fallbacks: [] };
   const texts = [request.query, ...request.documents];
   const inputTokens = () => texts.reduce((sum, text) => sum + estimateTokens(text), 0);
   return withFallbacks(deps, { routing, keys, tenantId: caller.tenantId }, async (share) => {

@@ -1,4 +1,5 @@
 import { AppError } from "../lib/errors.ts";
+import { addCounts } from "./counts.ts";
 import { type Finding, findValues, type GuardKind } from "./guard.ts";
 import { makeMarks } from "./marks.ts";
 import type { GuardAction, GuardCount, GuardPlace, RulesOfPlaces } from "./rules.ts";
@@ -21,10 +22,12 @@ type Options = {
   restores?: boolean;
   /** Told of what is found, once for each text. */
   onFound?(counts: readonly GuardCount[]): void;
+  /** Told of what is not let through, before the error of it is thrown. */
+  onBlocked?(counts: readonly GuardCount[]): void;
 };
 
 /** What guards the texts of one call: it masks, counts or refuses by the rules of their places. */
-export function makeCallGuard({ rules, restores = false, onFound }: Options) {
+export function makeCallGuard({ rules, restores = false, onFound, onBlocked }: Options) {
   const marks = makeMarks();
   const { note, found } = makeCounts(rules, onFound);
   const valuesIn = ({ text, place, label = "" }: GuardedText) => findLabelled(text, label, [...rules[place].keys()]);
@@ -42,6 +45,12 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
     }
     return masked + text.slice(at);
   };
+  const block = (blocked: readonly Blocked[]): never => {
+    const counts: GuardCount[] = [];
+    for (const { kind, place } of blocked) addCounts(counts, [{ kind, place, action: "block", count: 1 }]);
+    onBlocked?.(counts);
+    throw refusal(blocked);
+  };
   return {
     /** Whether anything is looked for at one of these places. */
     isOn: (...places: GuardPlace[]) => places.some((place) => rules[place].size > 0),
@@ -56,18 +65,19 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
     },
     /**
      * The texts as they may go on, in their order. @throws AppError `compliance_blocked`, its details naming kinds and positions
-     * (UTF-16 units), never values; `unavailable` if a guard fails, which lets nothing through.
+     * (UTF-16 units), never values; `unavailable` if a guard fails, which lets nothing through. `isCounted`: not for texts that say
+     * again what others have said.
      */
-    take(texts: readonly GuardedText[]): string[] {
+    take(texts: readonly GuardedText[], { isCounted = true } = {}): string[] {
       for (const { text } of texts) marks.avoid(text);
       const read = texts.map((one) => ({ ...one, values: valuesIn(one) }));
-      for (const { place, values } of read) note(place, values);
+      if (isCounted) for (const { place, values } of read) note(place, values);
       const blocked = read.flatMap(({ place, field, values }) =>
         values.flatMap(({ kind, start, end }) =>
           isOf(place, "block")(kind) ? [{ place, field, kind, start, end }] : [],
         ),
       );
-      if (blocked.length > 0) throw refusal(blocked);
+      if (blocked.length > 0) block(blocked);
       return read.map(({ text, place, values, isJson }) => mask(text, values, isOf(place, "mask"), isJson));
     },
     /**
@@ -79,6 +89,12 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
       const kinds = [...new Set([...rules[place].keys(), ...rules.log.keys()])].filter(isHidden);
       return kinds.length === 0 ? text : mask(text, findSafely(text, kinds), isHidden);
     },
+    /** @throws AppError `compliance_blocked`, for a picture or a file, which no guard reads. */
+    refuseMedia(param: string): never {
+      onBlocked?.([]);
+      const message = `${param}: your guards take no pictures and no files, which they cannot read. Nothing of it was sent on.`;
+      throw new AppError("compliance_blocked", message, { param });
+    },
     /** Guards a text that comes in parts; its `push` and `end` throw as `take` does. */
     stream(place: GuardPlace, field: string, isJson = false): StreamGuard {
       const kinds = [...rules[place].keys()];
@@ -86,7 +102,7 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
       return makeStreamGuard(kinds, (finding, value, before) => {
         const { kind } = finding;
         note(place, [finding]);
-        if (isOf(place, "block")(kind)) throw refusal([{ place, field, kind }]);
+        if (isOf(place, "block")(kind)) block([{ place, field, kind }]);
         return isOf(place, "mask")(kind) ? quotes.around(marks.of(kind, value), before) : value;
       });
     },
@@ -102,22 +118,18 @@ export function makeCallGuard({ rules, restores = false, onFound }: Options) {
 
 /** Counts what is found, by place and kind. */
 function makeCounts(rules: RulesOfPlaces, onFound: Options["onFound"]) {
-  const counts = new Map<string, GuardCount>();
-  const add = (sums: Map<string, GuardCount>, { count, ...about }: GuardCount) => {
-    const key = `${about.place} ${about.kind}`;
-    sums.set(key, { ...about, count: count + (sums.get(key)?.count ?? 0) });
-  };
+  const counts: GuardCount[] = [];
   return {
     note(place: GuardPlace, findings: readonly Pick<Finding, "kind">[]): void {
-      const added = new Map<string, GuardCount>();
+      const added: GuardCount[] = [];
       for (const { kind } of findings) {
         const action = rules[place].get(kind);
-        if (action !== undefined) add(added, { kind, place, action, count: 1 });
+        if (action !== undefined) addCounts(added, [{ kind, place, action, count: 1 }]);
       }
-      for (const one of added.values()) add(counts, one);
-      if (added.size > 0) onFound?.([...added.values()]);
+      addCounts(counts, added);
+      if (added.length > 0) onFound?.(added);
     },
-    found: (): GuardCount[] => [...counts.values()],
+    found: (): GuardCount[] => counts.map((one) => ({ ...one })),
   };
 }
 

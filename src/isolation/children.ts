@@ -110,19 +110,19 @@ function keepIdle(onOver: (child: Child) => void) {
 
 /** The starts of a pool that wait for memory. `endIdle` ends an idle child of the pool, if there is one. */
 function standInLine({ shared, memory }: ChildrenOptions, endIdle: () => boolean) {
-  const user = { endIdle };
+  const user = { mb: memory.rssMb, endIdle };
   let length = 0;
   let isClosed = false;
   return {
     length: () => length,
     /** Whether a child could start at once. */
-    isShort: () => shared.hasRoom(memory.rssMb),
+    isShort: () => shared.hasRoom(user),
     /** Whether another pool waits. */
     isWanted: () => shared.isWanted(user),
     /** Waits for a child's memory, and returns how it is given back. @throws ChildLost when the pool was closed. */
     async enter(): Promise<() => void> {
       length += 1;
-      const leave = await shared.enter(user, memory.rssMb);
+      const leave = await shared.enter(user);
       length -= 1;
       if (!isClosed) return leave;
       leave();

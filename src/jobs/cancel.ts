@@ -2,7 +2,7 @@ import { AppError } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal, statesBefore } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
-import { endedNow } from "./claim.ts";
+import { type EndedJob, endedNow } from "./claim.ts";
 import { readJob } from "./follow.ts";
 import type { Notifications } from "./notify.ts";
 import type { QueueClient } from "./queue-client.ts";
@@ -11,6 +11,8 @@ export type CancelDeps = {
   store: JobStore;
   queues: QueueClient;
   notifications: Notifications;
+  /** Called with a job that has ended here. */
+  ended(job: EndedJob): void;
   onError(error: unknown): void;
 };
 
@@ -33,6 +35,7 @@ export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: strin
   );
   if (cancelled) {
     deps.notifications.changed(cancelled);
+    deps.ended(cancelled);
     // Redis may be unavailable: a worker that is given the job later finds its record closed.
     await deps.queues.remove(record.queue, jobId).catch(deps.onError);
     return cancelled;

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { UpdateFilter } from "mongodb";
+import type { GuardCount } from "../guards/rules.ts";
 import type { ErrorView } from "../lib/errors.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import type { HeldJob, JobStore } from "../store/job-store.ts";
@@ -37,18 +38,26 @@ function endOf(progress: JobProgress, result: unknown): JobProgress {
   return stage === undefined ? { ...progress, stage: "completed", done: progress.total } : { ...progress, stage };
 }
 
-export type Lease = { jobId: string; token: string };
+/** `found`: what guards have found in the job so far, which each change of its state writes down. */
+export type Lease = { jobId: string; token: string; found?: GuardCount[] };
+const guardOf = ({ found = [] }: Lease) => (found.length > 0 ? { guard: found } : {});
 type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
+export type EndedJob = JobPlace & Pick<JobRecord, "unsettledSince">;
 type Change = Pick<UpdateFilter<JobRecord>, "$set" | "$unset">;
 export type Claims = ReturnType<typeof makeClaims>;
 
 /**
  * The compare-and-sets that decide who runs a job and what becomes of it. `leaseMs`: silence after which it is lost;
- * `notify`: called with a job that has changed for those who follow it. Only the holder of the lease may change
- * a job that runs: all changes resolve with what it does not know of the record, or null when another holds it or the job
- * has ended. Each change of the state is an event of its own.
+ * `notify`: called with a job that has changed for those who follow it; `ended`: with one that has ended. Only the holder of
+ * the lease may change a job that runs: all changes resolve with what it does not know of the record, or null when another
+ * holds it or the job has ended. Each change of the state is an event of its own.
  */
-export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPlace) => void = () => undefined) {
+export function makeClaims(
+  store: JobStore,
+  leaseMs: number,
+  notify: (job: JobPlace) => void = () => undefined,
+  ended: (job: EndedJob) => void = () => undefined,
+) {
   const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
   const leaseEnd = () => new Date(Date.now() + leaseMs);
   const announced = async <J extends HeldJob>(change: Promise<J | null>) => {
@@ -56,17 +65,19 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
     if (job !== null) notify(job);
     return job;
   };
-  const end = (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) =>
-    announced(
-      store.changeHeld(running(lease), {
-        $set: { ...fields, ...endedNow() },
-        $unset: { lease: "", checkAt: "", ...(fields.error ? {} : { error: "" }) },
-        $inc: { lastEventId: 1 },
-      }),
-    );
+  const end = async (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) => {
+    const change = {
+      $set: { ...fields, ...guardOf(lease), ...endedNow() },
+      $unset: { lease: "" as const, checkAt: "" as const, ...(fields.error ? {} : { error: "" as const }) },
+      $inc: { lastEventId: 1 },
+    };
+    const job = await announced(store.changeHeld(running(lease), change));
+    if (job) ended(job);
+    return job;
+  };
   const giveBack = (lease: Lease, { $set, $unset }: Change, counter: { attempts: -1 } | { failures: 1 }) =>
     store.changeHeld(running(lease), {
-      $set: { ...$set, updatedAt: new Date() },
+      $set: { ...$set, ...guardOf(lease), updatedAt: new Date() },
       $inc: { ...counter, lastEventId: 1 },
       $unset: { ...$unset, lease: "" },
     });
@@ -80,7 +91,7 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
         $inc: { attempts: 1, lastEventId: 1 },
         $unset: { notBefore: "" },
       });
-      return record && { record, lease: { jobId, token } };
+      return record && { record, lease: { jobId, token, found: [...(record.guard ?? [])] } };
     },
     /** Notifies followers of a running job. A claim notifies nobody, since most jobs end before a follower could read it. */
     announce: notify,
@@ -123,6 +134,8 @@ export function makeClaims(store: JobStore, leaseMs: number, notify: (job: JobPl
     /** Notes that a former holder is still alive, so that the job did not crash its process. */
     overtaken: (jobId: string) =>
       store.change({ jobId, from: ["queued", "running", "awaiting"] }, { $inc: { overtaken: 1 } }),
+    /** Takes back attempts that were lost with their workers: the job has come further since, so it was not the cause. */
+    forgive: (lease: Lease, lost: number) => store.changeHeld(running(lease), { $inc: { attempts: -lost } }),
     /** Returns the job to its queue without counting the attempt, as at shutdown. */
     release: (lease: Lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }, noAttempt),
   };

@@ -3,7 +3,7 @@ import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
 import { isDuplicateKey } from "../store/writes.ts";
-import { earlyEndOf, endedNow } from "./claim.ts";
+import { type EndedJob, earlyEndOf, endedNow } from "./claim.ts";
 import type { Notifications } from "./notify.ts";
 import type { QueueDefinition } from "./queues.ts";
 import type { Rejections } from "./reject.ts";
@@ -22,7 +22,11 @@ export type ExternalJob = Pick<Submission, "title" | "startedBy" | "keyId"> & {
 /** Jobs whose record waits without a BullMQ job of their own, so that any number of them can wait for days. */
 export function makeExternalJobs(
   store: JobStore,
-  { notifications, rejections }: { notifications: Notifications; rejections: Rejections },
+  {
+    notifications,
+    rejections,
+    ended,
+  }: { notifications: Notifications; rejections: Rejections; ended(job: EndedJob): void },
 ) {
   return {
     /** Accepts a waiting job unless it exists already. Nothing is put on a queue for it. */
@@ -48,18 +52,27 @@ export function makeExternalJobs(
     /** Returns which of these jobs still wait. */
     stillWaiting: store.findAwaiting,
     /** Ends a waiting job with its result or its error. Returns false if it has ended or was cancelled. */
-    async end(jobId: string, end: { result: unknown } | { error: ErrorView }): Promise<boolean> {
+    async end(
+      jobId: string,
+      { guard = [], ...end }: ({ result: unknown } | { error: ErrorView }) & Pick<JobRecord, "guard">,
+    ): Promise<boolean> {
       const isDone = "result" in end;
       const early = isDone ? earlyEndOf(end.result) : undefined;
       const whole = isDone ? { progress: { stage: "completed", done: 1, total: 1 } } : {};
       const outcome = { ...end, ...(early === undefined ? whole : { "progress.stage": early }) };
       const status = isDone ? "completed" : "failed";
-      const ended = await store.change(
+      const job = await store.change(
         { jobId, from: ["awaiting"] },
-        { $set: { ...outcome, status, ...endedNow() }, $inc: { lastEventId: 1 } },
+        {
+          $set: { ...outcome, status, ...endedNow() },
+          $inc: { lastEventId: 1 },
+          ...(guard.length > 0 && { $push: { guard: { $each: guard } } }),
+        },
       );
-      if (ended) notifications.changed(ended);
-      return ended !== null;
+      if (!job) return false;
+      notifications.changed(job);
+      ended(job);
+      return true;
     },
   };
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { guardCountsSchema } from "../guards/counts.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { errorCodes, errorTypes } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
@@ -34,6 +35,7 @@ export const jobViewSchema = z.object({
   startedBy: z.string().optional().describe("The subject of the key that asked for it"),
   keyId: z.string().optional().describe("That key"),
   requestId: z.string().optional().describe("The `x-request-id` of the request that asked for it"),
+  parentJobId: idSchema("job").optional().describe("The job that has started it and waits for its end"),
   status: z.enum(jobStates),
   progress: z.object({ stage: z.string(), done: z.number(), total: z.number() }),
   createdAt: z.iso.datetime(),
@@ -42,6 +44,7 @@ export const jobViewSchema = z.object({
   attempts: z.number().int(),
   traceId: z.string().optional().describe("The W3C trace of its work, where the operator collects traces"),
   costUsd: z.number().optional().describe("What its models cost, once it has ended with a result that says so"),
+  guard: guardCountsSchema.optional(),
   result: z.unknown().optional(),
   error: errorViewSchema.optional(),
 });
@@ -66,10 +69,10 @@ const costSchema = z.object({ costUsd: z.number().optional().catch(undefined) })
 
 /** A job in a list, without its result, which is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
-  const { subject: about, title, input, startedBy, keyId, requestId } = record;
+  const { subject: about, title, input, startedBy, keyId, requestId, parentJobId } = record;
   const { costUsd } = costSchema.parse(record.result);
   const traceId = record.trace?.split("-")[1]; // a `traceparent` is version, trace, span and flags
-  const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, error } = record;
+  const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, guard, error } = record;
   return toView({
     jobId,
     kind,
@@ -79,6 +82,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     startedBy,
     keyId,
     requestId,
+    parentJobId,
     status,
     progress: toProgressView(record),
     createdAt,
@@ -87,6 +91,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     attempts,
     traceId,
     costUsd,
+    guard,
     error,
   });
 }

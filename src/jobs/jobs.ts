@@ -11,7 +11,7 @@ import type { HeldJob, JobStore } from "../store/job-store.ts";
 import type { RedisConnections } from "../store/redis/redis.ts";
 import type { WebhookStore } from "../store/webhook-store.ts";
 import { cancelJob } from "./cancel.ts";
-import { type Claims, type Lease, makeClaims } from "./claim.ts";
+import { type Claims, type EndedJob, type Lease, makeClaims } from "./claim.ts";
 import { makeExternalJobs } from "./external-jobs.ts";
 import { type FollowOptions, followJob, readJob, type WaitOptions, waitForJob, watchJob } from "./follow.ts";
 import { makeFollowTenant } from "./follow-tenant.ts";
@@ -27,6 +27,8 @@ import { type Submission, submitJob } from "./submit.ts";
 export type { JobEvent } from "./job-view.ts";
 
 export type Jobs = ReturnType<typeof makeJobs>;
+
+type OnEnd = (job: EndedJob) => Promise<void>;
 
 /** The functions of this area, bound to store, Redis and queues. */
 export function makeJobs(deps: {
@@ -45,9 +47,13 @@ export function makeJobs(deps: {
   const countBefore = makeBacklog(store, onError);
   const { is: isAnnounced, forget } = makeAnnounced(deps.store.webhooks);
   const read = shareReads((tenantId, jobId) => store.find(tenantId, jobId));
-  const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed), metrics);
+  let onEnd: OnEnd = async () => undefined;
+  const ended = (job: EndedJob) => {
+    if (job.unsettledSince) void onEnd(job).catch(onError); // a sweep does it then
+  };
+  const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed, ended), metrics);
   const cancel = (tenantId: string, jobId: string) =>
-    cancelJob({ store, queues, notifications, onError }, tenantId, jobId);
+    cancelJob({ store, queues, notifications, ended, onError }, tenantId, jobId);
   const heartbeats = makeHeartbeats(redis);
   return {
     /** The workers that are alive. */
@@ -95,7 +101,13 @@ export function makeJobs(deps: {
       return true;
     },
     /** Jobs that no worker runs. */
-    held: makeExternalJobs(store, { notifications, rejections }),
+    held: makeExternalJobs(store, { notifications, rejections, ended }),
+    /** Notes of a job that it is about to have children. */
+    expectChildren: store.kin.expectChildren,
+    /** Sets what is done when a job with a parent or children has ended here; see `makeKin`. */
+    onEnd(work: OnEnd): void {
+      onEnd = work;
+    },
     /** Learns at once that the webhooks of a tenant have changed. */
     webhooksChanged: forget,
     /** See `reconcileJobs`. */

@@ -1,7 +1,7 @@
 import { defined } from "../lib/defined.ts";
 import { unavailable } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
-import { currentDepth, currentRequestId } from "../net/call-scope.ts";
+import { currentDepth, currentFound, currentNesting, currentRequestId } from "../net/call-scope.ts";
 import { currentTrace } from "../observe/tracing.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
@@ -28,6 +28,8 @@ export type Submission = {
   /** The subject and the key of the caller. */
   startedBy?: string;
   keyId?: string;
+  /** The job whose work submits it and waits for its end. */
+  parentJobId?: string | undefined;
   /** Number of its steps, if that is known beforehand. */
   steps?: number;
   isInteractive: boolean;
@@ -51,13 +53,8 @@ export function newRecord(
 ) {
   const now = new Date();
   return {
-    ...defined({
-      title: title?.slice(0, MAX_TITLE).toWellFormed(),
-      input,
-      startedBy,
-      keyId,
-      requestId: currentRequestId(),
-    }),
+    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), input, startedBy, keyId }),
+    ...defined({ requestId: currentRequestId(), guard: currentFound() }),
     _id,
     tenantId,
     kind,
@@ -89,7 +86,7 @@ export type SubmitDeps = {
 export async function submitJob(
   deps: SubmitDeps,
   queue: QueueDefinition,
-  { tenantId, jobId = newId("job"), ids, subject, isInteractive, steps = 0, ...shown }: Submission,
+  { tenantId, jobId = newId("job"), ids, subject, isInteractive, steps = 0, parentJobId, ...shown }: Submission,
 ): Promise<JobRecord> {
   const payload = queue.payload.parse({ v: 1, jobId, tenantId, ...ids }) as Record<string, unknown>; // a strict object of ids
   const record: JobRecord = {
@@ -101,7 +98,8 @@ export async function submitJob(
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
     ...((await deps.isAnnounced(tenantId)) ? { isAnnounced: true } : {}),
-    ...defined({ trace: currentTrace(), depth: currentDepth() || undefined }),
+    ...defined({ trace: currentTrace(), depth: currentDepth() || undefined, nesting: currentNesting() || undefined }),
+    ...(parentJobId === undefined ? {} : { parentJobId, unsettledSince: new Date() }),
   };
   try {
     await deps.store.insert(record).catch(async (error: unknown) => {

@@ -1,7 +1,8 @@
-import { AppError } from "../lib/errors.ts";
+import { AppError, notFound } from "../lib/errors.ts";
 import type { Logger } from "../observe/logger.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
+import type { StoredCaller } from "../store/key-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
 import { isDuplicateKey } from "../store/writes.ts";
 import type { Jobs } from "./jobs.ts";
@@ -41,6 +42,9 @@ export type WorkContext = {
   inner<T>(at: { depth: number; signal: AbortSignal }, run: () => Promise<T>): Promise<T>;
 };
 
+/** Who has work repeated, and the id of the job that is to do it. */
+export type RepeatRequest = { caller: StoredCaller; jobId: string; isInteractive: boolean };
+
 /** What the record of every work has. */
 export type WorkRecord = { _id: string; tenantId: string; jobId: string };
 
@@ -59,6 +63,11 @@ export type Work<R extends WorkRecord = WorkRecord> = {
   unfinished(page: { before: Date; limit: number }): Promise<R[]>;
   /** Notes that an open record was looked at, whose job is open too: the next sweep comes to others first. */
   touch(record: R, job: JobRecord): Promise<unknown>;
+  /**
+   * Does the work of a job again that has failed or was cancelled, as a job of its own; absent of work that cannot be repeated so.
+   * @throws AppError as the request for such work.
+   */
+  repeat?(record: R, request: RepeatRequest): Promise<{ job: JobRecord }>;
   /** The message to a callback about the end of a job; absent: `job.completed` and so on, with the ids of the job. */
   report?(job: JobRecord): Promise<object>;
   /** Undoes the record of a job that was not accepted. */
@@ -105,7 +114,7 @@ export async function submitWork(
   work: Pick<Work, "queue" | "idField" | "reject">,
   accepted: { record: WorkRecord; subject?: Record<string, string> } & Pick<
     Submission,
-    "isInteractive" | "title" | "input" | "startedBy" | "keyId" | "steps"
+    "isInteractive" | "title" | "input" | "startedBy" | "keyId" | "steps" | "parentJobId"
   >,
 ): Promise<JobRecord> {
   const { record, subject: more, ...about } = accepted;
@@ -134,6 +143,26 @@ export async function cancelWork(
   const record = await work.find(tenantId, String(job.payload[work.idField]));
   if (record?.jobId === jobId) await work.closeOrphan(record, job);
   return job;
+}
+
+/**
+ * Repeats the work of a job that has failed or was cancelled.
+ * @throws AppError `wrong_state` for another job, or work that cannot be repeated; `not_found` when its record is gone.
+ */
+export async function repeatWork(
+  works: readonly Work[],
+  job: JobRecord,
+  request: RepeatRequest,
+): Promise<{ job: JobRecord }> {
+  const work = workOf(works, job);
+  const details = { status: job.status, kind: job.kind };
+  if (job.status !== "failed" && job.status !== "cancelled")
+    throw new AppError("wrong_state", "Only a job that has failed, or was cancelled, is repeated.", { details });
+  if (!work?.repeat)
+    throw new AppError("wrong_state", `A job of the kind ${job.kind} cannot be repeated.`, { details });
+  const record = await work.find(job.tenantId, String(job.payload[work.idField]));
+  if (!record) throw notFound("record of the job");
+  return work.repeat(record, request);
 }
 
 /** Returns the result of a call about a job; null if the job is gone, or has just ended and so cannot be cancelled. */

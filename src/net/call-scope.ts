@@ -1,4 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { addCounts } from "../guards/counts.ts";
+import type { GuardCount } from "../guards/rules.ts";
 import { AppError } from "../lib/errors.ts";
 
 /** What our calls to other servers say: how many calls of this service stand behind them, theirs included. */
@@ -7,16 +9,44 @@ export const DEPTH_HEADER = "x-svc-depth";
 /** Calls of this service inside of each other at most, as many as agents that call agents. */
 const MAX_DEPTH = 3;
 
-/** The request that work is done for: its id, and how many calls of this service stand behind it. */
-type CallScope = { requestId: string | undefined; depth: number };
+/**
+ * The request that work is done for: its id, and how many calls of this service stand behind it. `nesting`: inside of how many
+ * jobs the work is done, its own included. `found` is what guards have found in its texts, of which `onFound` is told.
+ */
+type CallScope = {
+  requestId: string | undefined;
+  depth: number;
+  nesting?: number;
+  found?: GuardCount[];
+  onFound?(found: readonly GuardCount[]): void;
+};
 
 const scopes = new AsyncLocalStorage<CallScope>();
 
 /** How many calls of this service stand behind what runs now; 0 for what a client asked for. */
 export const currentDepth = (): number => scopes.getStore()?.depth ?? 0;
 
+/** Inside of how many jobs what runs now is done; 0 outside of any. */
+export const currentNesting = (): number => scopes.getStore()?.nesting ?? 0;
+
 /** The id of the request that what runs now is done for, also in the jobs that it submitted; undefined for what nobody asked for. */
 export const currentRequestId = (): string | undefined => scopes.getStore()?.requestId;
+
+/** What guards have found so far in what runs now; undefined for nothing. */
+export const currentFound = (): GuardCount[] | undefined => scopes.getStore()?.found?.map((one) => ({ ...one }));
+
+/** Notes what guards have found in what runs now. */
+export function noteFound(counts: readonly GuardCount[]): void {
+  const scope = scopes.getStore();
+  if (scope === undefined) return;
+  scope.found ??= [];
+  addCounts(scope.found, counts);
+  scope.onFound?.(scope.found);
+}
+
+/** Does a piece of work whose findings are its own, and not those of what it is a part of. */
+export const inOwnPart = <T>(work: () => T): T =>
+  scopes.run({ requestId: currentRequestId(), depth: currentDepth(), nesting: currentNesting() }, work);
 
 /** Does work as a part of a request. */
 export const inCall = <T>(scope: CallScope, work: () => T): T => scopes.run(scope, work);

@@ -8,6 +8,7 @@ import type { CallOrigin } from "../store/completion-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { type Acceptance, acceptDocument, refreshDocument } from "./accept-document.ts";
 import { makeAnswering } from "./answer/answer.ts";
+import { makeFeedback } from "./answer/feedback.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeDocumentCollections } from "./document-collections.ts";
 import { makeDocumentWork } from "./document-work.ts";
@@ -35,10 +36,11 @@ export type Rag = ReturnType<typeof makeRag>;
 
 /** Makes retrieval, bound to its dependencies. Child processes and connections start when they are first needed. */
 export function makeRag(
-  input: { config: Pick<Config, "fetch" | "parse" | "rag"> } & Pick<
+  input: { config: Pick<Config, "fetch" | "parse" | "rag" | "retention"> } & Pick<
     RagDeps,
     "store" | "jobs" | "gateway" | "quotas" | "guards" | "logger"
-  > & { memory: Memory },
+  > &
+    Omit<Parameters<typeof makeFeedback>[0], "days"> & { memory: Memory },
 ) {
   const { config, store, jobs, gateway, quotas, guards, logger, memory } = input;
   const fetcher = makeGuardedFetch(config.fetch);
@@ -59,11 +61,14 @@ export function makeRag(
     pace.begins(caller.tenantId);
     return runQuery(caller, input);
   };
+  const feedback = makeFeedback({ ...input, days: config.retention.callLogDays });
   return {
     work,
     collections,
     /** See `makeAnswering`. */
-    answering: makeAnswering({ query, gateway, store }),
+    answering: makeAnswering({ query, gateway, store, keep: feedback.keep }),
+    /** See `makeFeedback`. */
+    feedback,
     /**
      * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId`.
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.

@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
 import type { AgentDefinition } from "./agent-store.ts";
-import { auditCollection } from "./audit-store.ts";
+import { type AuditPassage, auditCollection } from "./audit-store.ts";
 import type { RunCallback } from "./callback-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
@@ -57,6 +57,11 @@ export type RunEnd = {
   /** Iterations that a model wrote. Absent in older records. */
   outputTokens?: number;
   costUsd: number;
+  /** What the output rests on; absent if the run has searched no documents. */
+  citations?: (Pick<AuditPassage, "documentId" | "chunkId" | "title" | "page" | "heading"> & {
+    quote: string;
+    url?: string;
+  })[];
   /** Number of its audit entries, and the hash of the last one: what the chain must lead to. */
   entries: number;
   head: string;

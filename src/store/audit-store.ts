@@ -10,6 +10,21 @@ export type AuditCall = { id: string; name: string; arguments: string; idempoten
 /** What a model's answer used, as `Spent` of the runs. */
 export type AuditSpent = { tokens: number; outputTokens?: number; costUsd: number };
 
+/**
+ * A passage of a document that a tool has found. `quote` is the sentence of it that is nearest to what was looked for; `at` and
+ * `length` say where the call's output has the passage. Both are absent if the output does not have it as it is.
+ */
+export type AuditPassage = {
+  documentId: string;
+  chunkId: string;
+  title: string;
+  page?: number;
+  heading?: string;
+  quote?: string;
+  at?: number;
+  length?: number;
+};
+
 /** The contents of an entry. It has texts, numbers and flags only, so that the store returns it unchanged. */
 export type AuditContent =
   /** The model answered with tool calls, which are about to be made. */
@@ -23,7 +38,7 @@ export type AuditContent =
       logId: string;
       spent: AuditSpent;
     }
-  /** A tool call has ended. `runId` is the run of the agent that it called. */
+  /** A tool call has ended. `runId` is the run of the agent that it called; `citations` are the passages that it found. */
   | {
       kind: "observation";
       callId: string;
@@ -32,6 +47,7 @@ export type AuditContent =
       startedAt: string;
       spent: AuditSpent;
       runId?: string;
+      citations?: AuditPassage[];
     }
   /** A person was asked whether a tool call may be made, with these arguments by their hash. */
   | {

@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
-import { findFirst } from "./page.ts";
+import { findDue } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
@@ -41,11 +41,7 @@ export function makeCallbackStore(db: Db) {
     count: (owner: string, limit: number) => callbacks.countDocuments({ owner }, { limit }),
     /** Callbacks that are due, of all tenants except these, most overdue first. */
     due: (now: Date, limit: number, exceptOwners: readonly string[]) =>
-      findFirst(
-        callbacks,
-        { nextAt: { $lte: now }, owner: { $not: { $in: [...exceptOwners] } } },
-        { by: "nextAt", limit },
-      ),
+      findDue(callbacks, now, { by: "nextAt", limit, except: { owner: exceptOwners } }),
     /** Postpones a callback to `nextAt` if its state is still this one. Returns false if another process was faster. */
     putOff: ({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; attempts?: number }) =>
       updateIf(callbacks, ofTenant(tenantId, { _id, nextAt: from }), { $set: next }),

@@ -35,8 +35,11 @@ export type CompletionRecord = CallOrigin & {
   model: string;
   provider: string;
   isStreamed: boolean;
-  /** `aborted`: the caller disconnected; `failed`: the provider did not answer, perhaps after a part. */
-  outcome: "completed" | "aborted" | "failed";
+  /**
+   * `aborted`: the caller disconnected; `failed`: the provider did not answer, perhaps after a part; `blocked`: guards did not let
+   * the request or the answer through.
+   */
+  outcome: "completed" | "aborted" | "failed" | "blocked";
   finishReason?: string;
   error?: ErrorView;
   inputTokens: number;

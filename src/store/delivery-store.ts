@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
-import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
+import { findDue, findPage, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, updateIf } from "./writes.ts";
 
@@ -62,11 +62,7 @@ export function makeDeliveryStore(db: Db) {
       deliveries.countDocuments(ofTenant(tenantId, { webhookId, status: "pending" as const }), { limit }),
     /** Those to be sent, of all owners but these, the most overdue first. */
     due: (now: Date, limit: number, exceptOwners: readonly string[]) =>
-      findFirst(
-        deliveries,
-        { nextAt: { $lte: now }, owner: { $not: { $in: [...exceptOwners] } } },
-        { by: "nextAt", limit },
-      ),
+      findDue(deliveries, now, { by: "nextAt", limit, except: { owner: exceptOwners } }),
     /** Puts off exactly this state of one; false when another process has it by now. */
     putOff: (
       { tenantId, _id, nextAt }: DeliveryRecord,

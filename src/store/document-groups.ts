@@ -65,7 +65,7 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
     /** What searches show of documents, by their ids. */
     async describe(tenantId: string, documentIds: readonly string[]): Promise<Map<string, DescribedDocument>> {
       const these = documents.find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: alive }));
-      const fields = { title: 1, fileId: 1, "source.name": 1, metadata: 1 } as const;
+      const fields = { title: 1, fileId: 1, "source.name": 1, "source.url": 1, metadata: 1 } as const;
       const found = await these.project<DescribedDocument>(fields).toArray();
       return new Map(found.map((document) => [document._id, document]));
     },

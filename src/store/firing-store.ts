@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
-import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
+import { findDue, findPage, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
@@ -52,7 +52,8 @@ export const firingCollection = defineCollection<FiringRecord>({
   ],
 });
 
-type FiringEnd = Pick<FiringRecord, "status"> & Partial<Pick<FiringRecord, "documents" | "error" | "reason">>;
+/** How one ends. */
+export type FiringEnd = Pick<FiringRecord, "status"> & Partial<Pick<FiringRecord, "documents" | "error" | "reason">>;
 
 export type FiringStore = ReturnType<typeof makeFiringStore>;
 
@@ -66,11 +67,7 @@ export function makeFiringStore(db: Db) {
       findPage(firings, { tenantId, page, filter: { ownerId } }),
     /** Open ones that are to be looked at, of all tenants but these, the most overdue first. */
     due: (now: Date, limit: number, exceptTenants: readonly string[]) =>
-      findFirst(
-        firings,
-        { nextAt: { $lte: now }, tenantId: { $not: { $in: [...exceptTenants] } } },
-        { by: "nextAt", limit },
-      ),
+      findDue(firings, now, { by: "nextAt", limit, except: { tenantId: exceptTenants } }),
     /** How many of an owner wait; counts no further than `limit`. */
     countWaiting: (tenantId: string, ownerId: string, limit: number) =>
       firings.countDocuments(ofTenant(tenantId, { ownerId, status: "waiting" as const }), { limit }),

@@ -1,3 +1,4 @@
+import type { GuardCount } from "../guards/rules.ts";
 import type { ErrorView } from "../lib/errors.ts";
 import type { JobState } from "./job-state.ts";
 
@@ -43,6 +44,14 @@ export type JobRecord = {
   trace?: string;
   /** How many calls of this service stand behind it; absent for what a client asked for. */
   depth?: number;
+  /** The job whose work has submitted it and waits for its end: it is cancelled with that. */
+  parentJobId?: string;
+  /** Inside of how many jobs it was submitted; absent outside of any. */
+  nesting?: number;
+  /** Of a job with a parent, or with children: since when these may not know of its end. */
+  unsettledSince?: Date;
+  /** The lease under which its parent was run when a sweep looked: the worker may not have read the end. */
+  seenLease?: string;
   createdAt: Date;
   updatedAt: Date;
   startedAt?: Date;
@@ -62,6 +71,8 @@ export type JobRecord = {
   steps?: JobStep[];
   /** Sequence number of the last event; each change that is reported to followers has one. */
   lastEventId: number;
+  /** What guards have found in its texts, and in those of the request that submitted it; each attempt adds what it finds. */
+  guard?: GuardCount[];
   result?: unknown;
   error?: ErrorView;
 };

@@ -5,6 +5,7 @@ import { defineCollection, ofTenant } from "./collection.ts";
 import { gatherInserts } from "./gather-inserts.ts";
 import type { JobKind, JobProgress, JobRecord } from "./job-record.ts";
 import { finalStates, type JobState, openStates } from "./job-state.ts";
+import { makeKinStore } from "./kin-store.ts";
 import {
   findFirst,
   findPage,
@@ -43,6 +44,16 @@ export const jobCollection = defineCollection<JobRecord>({
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
     { key: { isAnnounced: 1, status: 1 }, name: "announced", partialFilterExpression: { isAnnounced: true } },
     { key: { queue: 1, _id: 1 }, name: "queued", partialFilterExpression: { status: "queued" } },
+    {
+      key: { tenantId: 1, parentJobId: 1, _id: -1 },
+      name: "children",
+      partialFilterExpression: { parentJobId: { $exists: true } },
+    },
+    {
+      key: { status: 1, unsettledSince: 1 },
+      name: "unsettled",
+      partialFilterExpression: { unsettledSince: { $exists: true } },
+    },
   ],
 });
 
@@ -54,6 +65,7 @@ const shown = [
   "startedBy",
   "keyId",
   "requestId",
+  "parentJobId",
   "status",
   "progress",
   "attempts",
@@ -61,6 +73,7 @@ const shown = [
   "startedAt",
   "finishedAt",
   "trace",
+  "guard",
   "error",
 ] as const;
 
@@ -75,13 +88,14 @@ type JobQuery = PageQuery &
     kind?: JobKind | undefined;
     status?: JobState | undefined;
     keyId?: string | undefined;
+    parentJobId?: string | undefined;
     startedBy?: string | undefined;
     agentId?: string | undefined;
     workflowId?: string | undefined;
     q?: string | undefined;
   };
 
-const held = ["tenantId", "lastEventId", "cancelRequestedAt"] as const;
+const held = ["tenantId", "lastEventId", "cancelRequestedAt", "unsettledSince"] as const;
 
 /** What the holder of a job does not know of its record. */
 export type HeldJob = Pick<JobRecord, "_id" | (typeof held)[number]>;
@@ -112,19 +126,10 @@ export function makeJobStore(db: Db) {
     /** @throws the driver's error 11000 when a job of its id is there. */
     insert: gatherInserts(db, jobs, INSERTED_AT_ONCE),
     find: get,
+    kin: makeKinStore(jobs),
     /** The record of any tenant; for workers and reconcile, that were given the id by the queue. */
     findById: (jobId: string): Promise<JobRecord | null> => jobs.findOne({ _id: jobId }),
-    list(tenantId: string, { q, from, to, ...query }: JobQuery): Promise<Page<JobSummaryRecord>> {
-      const { kind, status, keyId, startedBy, agentId, workflowId, ...page } = query;
-      const about = { "subject.agentId": agentId, "subject.workflowId": workflowId };
-      return findPage(jobs, {
-        tenantId,
-        ...inTime("job", { from, to }, page),
-        filter: defined({ kind, status, keyId, startedBy, ...about }),
-        fields: projection,
-        matches: fitsAll<JobSummaryRecord>([q !== undefined && (({ title, input }) => holdsText(q, [title, input]))]),
-      });
-    },
+    list: (tenantId: string, query: JobQuery) => findJobs(jobs, tenantId, query),
     /** Jobs of all tenants that have ended, and whose webhooks were not told. */
     announced: (limit: number): Promise<JobRecord[]> =>
       jobs
@@ -196,6 +201,22 @@ export function makeJobStore(db: Db) {
       // not `$nin`, which would look at all that ever ended
       jobs.countDocuments(ofTenant(tenantId, { status: { $in: [...openStates] } }), { limit }),
   };
+}
+
+function findJobs(
+  jobs: Collection<JobRecord>,
+  tenantId: string,
+  { q, from, to, ...query }: JobQuery,
+): Promise<Page<JobSummaryRecord>> {
+  const { kind, status, keyId, parentJobId, startedBy, agentId, workflowId, ...page } = query;
+  const about = { "subject.agentId": agentId, "subject.workflowId": workflowId };
+  return findPage(jobs, {
+    tenantId,
+    ...inTime("job", { from, to }, page),
+    filter: defined({ kind, status, keyId, parentJobId, startedBy, ...about }),
+    fields: projection,
+    matches: fitsAll<JobSummaryRecord>([q !== undefined && (({ title, input }) => holdsText(q, [title, input]))]),
+  });
 }
 
 const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> =>

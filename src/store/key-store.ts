@@ -1,4 +1,5 @@
 import type { Collection, Db, Filter, WithId } from "mongodb";
+import { defined } from "../lib/defined.ts";
 import { defineCollection, type IndexDeclaration, ofTenant, type TenantOwned } from "./collection.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
@@ -77,10 +78,10 @@ export function makeApiKeyStore(db: Db) {
     /** Marks a key as revoked; null when there is none, or it was already. */
     revoke: (tenantId: string, keyId: string, at: Date) =>
       changeOne(keys, ofTenant(tenantId, { _id: keyId, ...notRevoked }), { $set: { revokedAt: at } }),
-    /** How many keys of a role can still be used after `at`, not counting `exceptId`. */
-    countUsable: (tenantId: string, { role, exceptId, at }: { role: Role; exceptId: string; at: Date }) =>
+    /** How many keys, of a role if it is given, can still be used after `at`, not counting `exceptId`. */
+    countUsable: (tenantId: string, { role, exceptId, at }: { role?: Role; exceptId?: string; at: Date }) =>
       keys.countDocuments({
-        ...ofTenant(tenantId, { role, _id: { $ne: exceptId }, ...notRevoked }),
+        ...ofTenant(tenantId, { ...defined({ role, _id: exceptId && { $ne: exceptId } }), ...notRevoked }),
         $or: [{ expiresAt: { $exists: false } }, { expiresAt: { $gt: at } }],
       }),
   };

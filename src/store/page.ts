@@ -133,3 +133,14 @@ export function findFirst<T extends Document, S extends Document = T>(
 ): Promise<S[]> {
   return records.find(filter).project<S>(projectionOf(fields)).sort(by, 1).limit(limit).toArray();
 }
+
+/** The first `limit` records whose time, in the field `by`, has come, but for those of some tenants or owners. */
+export function findDue<T extends Document>(
+  records: Collection<T>,
+  now: Date,
+  { by, limit, except }: { by: string; limit: number; except: Readonly<Record<string, readonly string[]>> },
+): Promise<T[]> {
+  const others = Object.entries(except).map(([field, values]) => [field, { $not: { $in: [...values] } }]);
+  const filter: Document = { [by]: { $lte: now }, ...Object.fromEntries(others) };
+  return findFirst(records, filter as Filter<T>, { by, limit }); // the driver cannot see that a `T` has these fields
+}

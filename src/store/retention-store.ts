@@ -1,17 +1,14 @@
 import type { Collection, Db, Filter } from "mongodb";
 import { firstIdAt, type IdKind } from "../lib/ids.ts";
 import { type AgentRunRecord, agentRunCollection } from "./agent-run-store.ts";
+import { type AnswerRecord, answerCollection } from "./answer-store.ts";
 import { type AuditEntry, auditCollection } from "./audit-store.ts";
 import { ofTenant, type TenantOwned } from "./collection.ts";
 import { BYTES_BESIDE_TEXTS, type CompletionRecord, completionsCollection, toLogUse } from "./completion-store.ts";
 import { aboutUse, toRemoved } from "./run-use.ts";
 import { makeUseStore } from "./use-store.ts";
-import {
-  type WorkflowRunRecord,
-  type WorkflowStepRecord,
-  workflowRunCollection,
-  workflowStepCollection,
-} from "./workflow-run-store.ts";
+import { type WorkflowRunRecord, workflowRunCollection } from "./workflow-run-store.ts";
+import { openStepCollection, workflowItemCollection, workflowStepCollection } from "./workflow-step-store.ts";
 
 /** Records that one call removes at most: each takes a moment of everybody's store. */
 export const REMOVED_AT_A_TIME = 200;
@@ -23,8 +20,11 @@ export const REMOVED_AT_A_TIME = 200;
 export function makeRetentionStore(db: Db) {
   const completions = db.collection<CompletionRecord>(completionsCollection.name);
   const workflowRuns = db.collection<WorkflowRunRecord>(workflowRunCollection.name);
-  const workflowSteps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
+  const ofWorkflowRuns = [workflowStepCollection, workflowItemCollection, openStepCollection].map(({ name }) =>
+    db.collection<TenantOwned & { runId: string }>(name),
+  );
   const agentRuns = db.collection<AgentRunRecord>(agentRunCollection.name);
+  const answers = db.collection<AnswerRecord>(answerCollection.name);
   const auditSteps = db.collection<AuditEntry>(auditCollection.name);
   const use = makeUseStore(db);
   // Another worker may remove the same records at once: only as many count as were removed here.
@@ -68,12 +68,20 @@ export function makeRetentionStore(db: Db) {
       await use.addAll(ofTexts.slice(0, modifiedCount).map((log) => toLogUse(log, -1)));
       return modifiedCount;
     },
+    /** Removes answers that were kept with their texts before a time, as call texts are, with their ratings. */
+    removeAnswers: async (tenantId: string, before: Date): Promise<number> =>
+      removeAll(
+        answers,
+        await findOld(answers, { kind: "log", before, filter: ofTenant(tenantId, { question: { $exists: true } }) }),
+      ),
     /** Tenants whose call logs have more bytes than a limit. */
     callLogsAbove: use.callLogsAbove,
     /** Deletes ended runs and their step results. */
     async removeWorkflowRuns(before: Date): Promise<number> {
       const old = await findOld(workflowRuns, { kind: "workflowRun", before, filter: { end: { $exists: true } } });
-      for (const { _id, tenantId } of old) await workflowSteps.deleteMany(ofTenant(tenantId, { runId: _id }));
+      for (const { _id, tenantId } of old) {
+        for (const parts of ofWorkflowRuns) await parts.deleteMany(ofTenant(tenantId, { runId: _id }));
+      }
       return removeRuns(workflowRuns, old);
     },
     /** Deletes ended runs and their audit logs. */

@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
-import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
+import { findDue, findPage, type Page, type PageQuery } from "./page.ts";
 import { makeVersionedRecords, type VersionedRecord } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
@@ -69,11 +69,7 @@ export function makeScheduleStore(db: Db) {
     list: (tenantId: string, page: PageQuery): Promise<Page<ScheduleRecord>> => findPage(schedules, { tenantId, page }),
     /** Those whose time has come, of all tenants but these, the most overdue first. */
     due: (now: Date, limit: number, exceptTenants: readonly string[]) =>
-      findFirst(
-        schedules,
-        { dueAt: { $lte: now }, tenantId: { $not: { $in: [...exceptTenants] } } },
-        { by: "dueAt", limit },
-      ),
+      findDue(schedules, now, { by: "dueAt", limit, except: { tenantId: exceptTenants } }),
     /** Puts the next firing in the place of exactly this one; false when it was taken, or the schedule was replaced. */
     advance: ({ tenantId, _id, version, slotAt }: ScheduleRecord, next: NextSlot): Promise<boolean> =>
       updateIf(schedules, ofTenant(tenantId, { _id, version, ...(slotAt ? { slotAt } : {}) }), {

@@ -4,6 +4,7 @@ import { newId } from "../lib/ids.ts";
 import type { Logger } from "../observe/logger.ts";
 import { agentRunCollection, makeAgentRunStore } from "./agent-run-store.ts";
 import { agentCollection, makeAgentStore } from "./agent-store.ts";
+import { answerCollection, makeAnswerStore } from "./answer-store.ts";
 import { approvalCollection, makeApprovalStore } from "./approval-store.ts";
 import { auditCollection, makeAuditStore } from "./audit-store.ts";
 import { batchCollection, batchItemCollection, makeBatchStore } from "./batch-store.ts";
@@ -53,7 +54,8 @@ import { makeWaitStore, waitCollection } from "./wait-store.ts";
 import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
 import { makeWebhookStore, webhookCollection } from "./webhook-store.ts";
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
-import { makeWorkflowRunStore, workflowRunCollection, workflowStepCollection } from "./workflow-run-store.ts";
+import { makeWorkflowRunStore, workflowRunCollection } from "./workflow-run-store.ts";
+import { openStepCollection, workflowItemCollection, workflowStepCollection } from "./workflow-step-store.ts";
 import { makeWorkflowStore, workflowCollection } from "./workflow-store.ts";
 
 /** Every repository of the product, and what concerns the connection as a whole. */
@@ -62,6 +64,7 @@ export type Store = Awaited<ReturnType<typeof openStore>>;
 const declarations = [
   agentCollection,
   agentRunCollection,
+  answerCollection,
   auditCollection,
   apiKeyCollection,
   batchCollection,
@@ -108,6 +111,8 @@ const declarations = [
   workflowCollection,
   workflowRunCollection,
   workflowStepCollection,
+  workflowItemCollection,
+  openStepCollection,
   approvalCollection,
   waitCollection,
 ];
@@ -204,6 +209,7 @@ function makeStores(db: Db, capabilities: StoreCapabilities, use: UseStore) {
     toolNames: makeToolNameStore(db),
     organizations: makeOrganizationStore(db),
     idempotency: makeIdempotencyStore(db),
+    answers: makeAnswerStore(db),
     completions: makeCompletionStore(db, use),
     retention: makeRetentionStore(db),
     usage: makeUsageStore(db),

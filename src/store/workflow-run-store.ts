@@ -1,13 +1,13 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
 import type { RunCallback } from "./callback-store.ts";
-import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
+import { defineCollection } from "./collection.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { findPage, ofKey, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeWorkRecords } from "./records.ts";
-import { type CountedRun, countRuns, type PartOfRun, withBytes } from "./run-use.ts";
+import { type CountedRun, countRuns, type PartOfRun } from "./run-use.ts";
 import { makeUseStore } from "./use-store.ts";
-import { insertIfAbsent } from "./writes.ts";
+import { makeWorkflowStepStore, workflowStepCollection } from "./workflow-step-store.ts";
 
 /** How a run can have ended. */
 export const workflowRunEnds = ["completed", "failed", "rejected", "expired", "cancelled"] as const;
@@ -19,9 +19,6 @@ export type WorkflowRunEnd = {
   error?: ErrorView;
   finishedAt: Date;
 };
-
-/** A step that has failed and will be tried again. */
-export type Trying = { path: string; id: string; type: string; attempts: number; startedAt: Date };
 
 /** The thing that a run waits for. */
 export type Awaiting = {
@@ -44,14 +41,14 @@ export type WorkflowRunRecord = CountedRun & {
   caller: StoredCaller;
   /** JSON; absent when none was given. */
   input?: string;
+  /** The run that it goes on from. */
+  retryOf?: string;
   /** Where its approvals are reported. */
   callback?: RunCallback;
   /** True while the run is open and awaits no decision: sweeps look after those alone, however many wait. */
   isWatched?: true;
   /** The decision that the run awaits, or awaited when it ended. */
   awaiting?: Awaiting;
-  /** The step that is attempted again, or was when the run ended. */
-  trying?: Trying;
   end?: WorkflowRunEnd;
 };
 
@@ -73,38 +70,9 @@ export const workflowRunCollection = defineCollection<WorkflowRunRecord>({
   ],
 });
 
-/** The result of a step, recorded once. Values are JSON texts, so that an output may have any keys. */
-export type WorkflowStepRecord = TenantOwned & {
-  /** The run and the step's path: a step has one result in a run. */
-  _id: string;
-  runId: string;
-  /** Place among the run's results, from 0. */
-  seq: number;
-  path: string;
-  id: string;
-  type: string;
-  status: "completed" | "failed";
-  startedAt: Date;
-  finishedAt: Date;
-  attempts: number;
-  /** JSON. */
-  output?: string;
-  error?: ErrorView;
-  /** How a model's answer ended. */
-  finishReason?: string;
-  spent?: { tokens: number; costUsd: number };
-  /** How many the store keeps for it. */
-  bytes?: number;
-};
-
-export const workflowStepCollection = defineCollection<WorkflowStepRecord>({
-  name: "workflowSteps",
-  indexes: [{ key: { tenantId: 1, runId: 1, seq: 1 }, name: "run_sequence", unique: true }],
-});
-
 export function makeWorkflowRunStore(db: Db) {
   const runs = db.collection<WorkflowRunRecord>(workflowRunCollection.name);
-  const steps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
+  const steps = makeWorkflowStepStore(db);
   const { update, begin, ...records } = makeWorkRecords(runs, {
     watched: { isWatched: true },
     fields: ["tenantId", "jobId", "awaiting"],
@@ -114,6 +82,7 @@ export function makeWorkflowRunStore(db: Db) {
   return {
     ...records,
     ...counted,
+    ...steps,
     list(
       tenantId: string,
       workflowId: string,
@@ -128,13 +97,14 @@ export function makeWorkflowRunStore(db: Db) {
      * Returns null if the run has ended.
      */
     begin: (tenantId: string, runId: string) => begin(tenantId, runId, { $set: { isWatched: true } }),
-    /** Notes that a step will be tried again. */
-    noteTry: (tenantId: string, runId: string, trying: Trying) => update(tenantId, runId, { $set: { trying } }),
     /** Notes what an open run awaits. */
     await: (tenantId: string, runId: string, awaiting: Awaiting) =>
-      update(tenantId, runId, { $set: { awaiting }, $unset: { trying: "", isWatched: "" } }),
-    /** Notes that an open run awaits nothing any more. */
-    goOn: (tenantId: string, runId: string) => update(tenantId, runId, { $unset: { awaiting: "" } }),
+      update(tenantId, runId, { $set: { awaiting }, $unset: { isWatched: "" } }),
+    /** Notes that an open run awaits the decision at this step no more. */
+    goOn: (tenantId: string, runId: string, path: string) =>
+      update(tenantId, runId, { $unset: { awaiting: "" } }, { "awaiting.path": path }),
+    /** Notes that an open run waits for something: no sweep need look after it. */
+    rest: (tenantId: string, runId: string) => update(tenantId, runId, { $unset: { isWatched: "" } }),
     /** Ends an open run. Returns false if it has ended already. `stepBytes`: bytes of its results, if they are known. */
     async finish(tenantId: string, runId: string, end: WorkflowRunEnd, stepBytes?: number): Promise<boolean> {
       const $set = { end, updatedAt: end.finishedAt };
@@ -142,13 +112,5 @@ export function makeWorkflowRunStore(db: Db) {
       if (isEnded) await settle(tenantId, runId, end, stepBytes);
       return isEnded;
     },
-    /** Stores a step's result and returns it. Returns null if this step, or this place, has a result already. */
-    async addStep(step: WorkflowStepRecord): Promise<WorkflowStepRecord | null> {
-      const kept = withBytes(step);
-      return (await insertIfAbsent(steps, kept)) ? kept : null;
-    },
-    /** The results of a run, in the order in which they came. */
-    steps: (tenantId: string, runId: string): Promise<WorkflowStepRecord[]> =>
-      steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
   };
 }

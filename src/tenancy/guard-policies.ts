@@ -12,6 +12,7 @@ import {
   type RulesOfPlaces,
 } from "../guards/rules.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
+import { noteFound } from "../net/call-scope.ts";
 import type { CallOrigin } from "../store/completion-store.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
 import { type GuardPolicy, type guardCheckBodySchema, guardPolicySchema, noGuards } from "./guard-schemas.ts";
@@ -30,24 +31,32 @@ export type PolicyGuard = CallGuard & { rulesKey: string; takesMedia: boolean };
 type CallOptions = {
   /** Whether nothing of the answer is kept: only then values are put back into it. */
   mayRestore?: boolean | undefined;
-  onFound?: ((counts: readonly GuardCount[]) => void) | undefined;
+};
+
+/** Told of what is found, and of what is not let through, for all tenants. */
+type Told = {
+  onFound?(counts: readonly GuardCount[]): void;
+  onBlocked?(caller: GuardedCaller, counts: readonly GuardCount[]): void;
 };
 
 export type GuardPolicies = ReturnType<typeof makeGuardPolicies>;
 
 type Compiled = { policy: GuardPolicy; isOff: boolean; all: RulesOfPlaces };
 
-/** What tenants want to be guarded, and the guards of their calls. `onFound` counts what is found, for all tenants. */
-export function makeGuardPolicies(
-  store: Pick<TenantStore, "find" | "setGuards">,
-  { onFound }: { onFound?(counts: readonly GuardCount[]): void } = {},
-) {
+/** What tenants want to be guarded, and the guards of their calls. */
+export function makeGuardPolicies(store: Pick<TenantStore, "find" | "setGuards">, { onFound, onBlocked }: Told = {}) {
   const cache = makeStaleWhileRevalidate<Compiled>(async (tenantId) => compile((await store.find(tenantId))?.guards));
   const forCall = async (caller: GuardedCaller, options: CallOptions = {}): Promise<PolicyGuard | undefined> => {
     const found = await cache.find(caller.tenantId);
-    return found.isOff
-      ? undefined
-      : guardOf(found, caller, { ...options, onFound: tellBoth(onFound, options.onFound) });
+    if (found.isOff) return undefined;
+    return guardOf(found, caller, {
+      ...options,
+      onFound(counts) {
+        noteFound(counts);
+        onFound?.(counts);
+      },
+      onBlocked: (counts) => onBlocked?.(caller, counts),
+    });
   };
   return {
     /** Never older than 4 s. */
@@ -78,8 +87,8 @@ export function makeGuardPolicies(
     /**
      * A value, as a body of JSON has it, with its texts guarded: as it may be kept and sent on. Throws as the `take` of a guard.
      */
-    async take<T>(caller: GuardedCaller, place: GuardPlace, value: T, options?: CallOptions): Promise<T> {
-      const guard = await forCall(caller, options);
+    async take<T>(caller: GuardedCaller, place: GuardPlace, value: T): Promise<T> {
+      const guard = await forCall(caller);
       return guard === undefined ? value : takeBy(guard, place, value);
     },
   };
@@ -93,12 +102,11 @@ export async function guardFor(
     keyId: string;
     origin?: CallOrigin;
     mayRestore?: boolean | undefined;
-    onGuarded?: CallOptions["onFound"];
   },
 ): Promise<PolicyGuard | undefined> {
-  const { tenantId, keyId, origin, mayRestore = false, onGuarded } = caller;
+  const { tenantId, keyId, origin, mayRestore = false } = caller;
   const { agentId, workflowId } = origin ?? {};
-  return guards.forCall({ tenantId, keyId, agentId, workflowId }, { mayRestore, onFound: onGuarded });
+  return guards.forCall({ tenantId, keyId, agentId, workflowId }, { mayRestore });
 }
 
 /** A value with its texts guarded. @throws as the `take` of a guard. */
@@ -110,12 +118,12 @@ export function takeBy<T>(guard: CallGuard, place: GuardPlace, value: T): T {
 export function guardOf(
   { policy, all }: Pick<Compiled, "policy" | "all">,
   caller: GuardedCaller,
-  options: CallOptions,
+  options: CallOptions & Pick<Parameters<typeof makeCallGuard>[0], "onFound" | "onBlocked">,
 ): PolicyGuard {
   const rules = rulesFor(policy, caller);
   const places = rules === policy.rules ? all : byPlace(rules);
-  const { mayRestore = false, onFound } = options;
-  const guard = makeCallGuard({ rules: places, restores: policy.restore && mayRestore, ...(onFound && { onFound }) });
+  const { mayRestore = false, ...told } = options;
+  const guard = makeCallGuard({ rules: places, restores: policy.restore && mayRestore, ...told });
   const rulesKey = createHash("sha256").update(JSON.stringify(rules)).digest("base64url");
   return { ...guard, rulesKey, takesMedia: policy.unreadable === "pass" };
 }
@@ -142,11 +150,3 @@ function rulesFor({ rules, exceptions }: GuardPolicy, { keyId, agentId, workflow
     for (const kind of guardKinds) if (own[kind]) merged[kind] = { ...merged[kind], ...own[kind] };
   return fitting.length === 0 ? rules : merged;
 }
-
-type Tell = (counts: readonly GuardCount[]) => void;
-
-const tellBoth =
-  (...tells: (Tell | undefined)[]): Tell =>
-  (counts) => {
-    for (const tell of tells) tell?.(counts);
-  };

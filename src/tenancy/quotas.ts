@@ -17,6 +17,7 @@ type Counted = Pick<
   | "use"
   | "jobs"
   | "customProviders"
+  | "answers"
 >;
 type Quota = {
   /** What an operator can raise, if there is anything. */
@@ -75,6 +76,11 @@ const registry = {
   customProviders: {
     what: "custom providers",
     counterOf: ({ customProviders }) => customProviders.count,
+  },
+  feedback: {
+    what: "rated answers",
+    counterOf: ({ answers }) => answers.countRated,
+    advice: "Each is kept for as long as call logs.",
   },
   runs: {
     setting: "MAX_RUNS",

@@ -11,6 +11,7 @@ import type { DeliveryAttempt, DeliveryRecord } from "../store/delivery-store.ts
 import type { JobRecord } from "../store/job-record.ts";
 import type { Store } from "../store/store.ts";
 import type { WebhookRecord } from "../store/webhook-store.ts";
+import { toApprovalMessage } from "./approval-message.ts";
 import { makeOutbox, type Pauses, sendMessage } from "./outbox.ts";
 import type { WebhookEvent } from "./subscription-schemas.ts";
 import { familyOf, MAX_WEBHOOKS } from "./subscriptions.ts";
@@ -94,8 +95,8 @@ export function makeAnnouncements(deps: AnnouncementsDeps) {
 }
 
 /** Makes a message for each webhook of the tenant that gets this type; repeated, it makes none twice. */
-async function announce(
-  { store }: AnnouncementsDeps,
+export async function announce(
+  { store }: { store: Pick<Store, "webhooks" | "deliveries"> },
   { tenantId, type, about, at, data, of = at }: Announcement,
 ): Promise<void> {
   const found = await store.webhooks.ofFamily(tenantId, familyOf(type), MAX_WEBHOOKS);
@@ -133,14 +134,12 @@ function toJobAnnouncement(job: JobRecord): Announcement {
 
 /** An approval that was asked for, and its decision; one that ended with its run was not decided. */
 function toApprovalAnnouncements(approval: ApprovalRecord): Announcement[] {
-  const { _id: approvalId, tenantId, createdAt, expiresAt, decidedAt, status, decidedBy, comment, runId } = approval;
-  const { assigneeRole, message } = approval;
-  const about = { approvalId, runId, assigneeRole, ...defined({ message }), expiresAt: expiresAt.toISOString() };
-  const base = { tenantId, about: approvalId };
-  const requested = { ...base, type: "approval.requested", at: createdAt, data: about } as const;
-  if (decidedAt === undefined || status === "cancelled") return [requested];
-  const data = { ...about, status, ...defined({ decidedBy, comment }), decidedAt: decidedAt.toISOString() };
-  return [requested, { ...base, type: "approval.decided", at: decidedAt, data }];
+  const { tenantId, _id: about, decidedAt, status } = approval;
+  const isDecided = decidedAt !== undefined && status !== "cancelled";
+  return (isDecided ? (["requested", "decided"] as const) : (["requested"] as const)).map((moment) => {
+    const { type, timestamp, data } = toApprovalMessage(approval, moment);
+    return { tenantId, type, about, at: new Date(timestamp), data };
+  });
 }
 
 /** Looks at the budgets of tenants whose webhooks are told of them, now and then. */

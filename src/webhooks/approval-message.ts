@@ -1,7 +1,10 @@
 import { defined } from "../lib/defined.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
 
-/** The message about an approval, as it is now. It holds no arguments: whoever may decide reads those. */
+/**
+ * The message about an approval, as it is now, for callbacks and webhooks. It holds no arguments and no texts of the run: whoever
+ * may decide reads those.
+ */
 export function toApprovalMessage(approval: ApprovalRecord, moment: "requested" | "decided") {
   const {
     _id: approvalId,
@@ -18,18 +21,12 @@ export function toApprovalMessage(approval: ApprovalRecord, moment: "requested" 
     approval.kind === "agent"
       ? { kind: approval.kind, agentId: approval.agentId, toolName: approval.toolName, jobId: approval.jobId }
       : { kind: "workflow", workflowId: approval.workflowId, stepId: approval.stepId };
-  const decision = moment === "requested" ? {} : defined({ decidedBy, decidedAt: decidedAt?.toISOString(), comment });
-  return {
-    type: `approval.${moment}`,
-    timestamp: (moment === "requested" ? createdAt : (decidedAt ?? createdAt)).toISOString(),
-    data: {
-      approvalId,
-      ...of,
-      runId,
-      status: moment === "requested" ? "pending" : status,
-      assigneeRole,
-      expiresAt: expiresAt.toISOString(),
-      ...decision,
-    },
-  };
+  const about = { approvalId, ...of, runId, assigneeRole, expiresAt: expiresAt.toISOString() };
+  if (moment === "requested") {
+    const data = { ...about, status: "pending" };
+    return { type: "approval.requested", timestamp: createdAt.toISOString(), data } as const;
+  }
+  const timestamp = (decidedAt ?? createdAt).toISOString();
+  const decision = defined({ decidedBy, decidedAt: decidedAt?.toISOString(), comment });
+  return { type: "approval.decided", timestamp, data: { ...about, status, ...decision } } as const;
 }

@@ -16,6 +16,7 @@ export const webhookEvents = [
   "approval.decided",
   "budget.nearly_exhausted",
   "budget.exhausted",
+  "guard.blocked",
 ] as const;
 export type WebhookEvent = (typeof webhookEvents)[number];
 

@@ -3,8 +3,9 @@ import { defined } from "../lib/defined.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import { toResult } from "./execute.ts";
+import { toResult } from "./run-view.ts";
 import { toDecisionOutput } from "./steps/human-approval.ts";
+import { withdrawApprovals } from "./withdraw-approvals.ts";
 
 /**
  * Applies a decision to its run: approved, the run resumes; otherwise it ends here, without a worker. Safe to repeat. A run
@@ -47,7 +48,7 @@ async function endRun(deps: WorkflowsDeps, run: WorkflowRunRecord, approval: Wor
       _id: `${runId}:${path}`,
       tenantId,
       runId,
-      seq: (await workflowRuns.steps(tenantId, runId)).length,
+      seq: ((await workflowRuns.steps(tenantId, runId)).at(-1)?.seq ?? -1) + 1,
       path,
       id: stepId,
       type: "human_approval",
@@ -58,6 +59,7 @@ async function endRun(deps: WorkflowsDeps, run: WorkflowRunRecord, approval: Wor
       output: JSON.stringify(toDecisionOutput(approval)),
     });
     await workflowRuns.finish(tenantId, runId, { status, finishedAt });
+    await withdrawApprovals(deps, run);
   }
   const ended = await workflowRuns.get(tenantId, runId);
   if (ended?.end?.status !== status) return true; // it was ended otherwise, and its job with it

@@ -1,5 +1,4 @@
 import {
-  checkChatModel,
   checkDefinitionSize,
   type Definitions,
   makeDefinitions,
@@ -8,11 +7,12 @@ import {
 } from "../definitions/definitions.ts";
 import { checkToolSchema } from "../definitions/published-tools.ts";
 import { defined } from "../lib/defined.ts";
-import { invalidRequest } from "../lib/errors.ts";
+import type { AppError } from "../lib/errors.ts";
 import type { WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
+import { checkDefinition } from "./check-definition.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";
-import { eachStep, kindOf, planSteps } from "./steps.ts";
+import { eachStep, planSteps } from "./steps.ts";
 
 /** The definitions of workflows. */
 export function makeWorkflowDefinitions(
@@ -25,9 +25,10 @@ export function makeWorkflowDefinitions(
     toolNames: deps.toolNames,
     checkQuota: (tenantId) => deps.quotas.check(tenantId, "workflows"),
     publishedAs: ({ tool }) => tool?.name,
-    async toChange({ tenantId }, body: WorkflowBody) {
+    async toChange({ tenantId }, body: WorkflowBody, earlier) {
       checkDefinitionSize(body, "steps"); // first: the other checks take longer, the larger it is
-      await checkDefinition(deps, tenantId, body);
+      const workflowId = earlier && "_id" in earlier ? String(earlier._id) : undefined; // of one that is replaced
+      await checkDefinition(deps, { tenantId, body, workflowId }, throwIt);
       const { name, description, steps, inputSchema, publish } = body;
       if (publish) checkToolSchema(inputSchema);
       return {
@@ -44,6 +45,10 @@ export function makeWorkflowDefinitions(
   });
 }
 
+const throwIt = (problem: AppError): never => {
+  throw problem;
+};
+
 /** The definition that was kept: checked when it was written. */
 export const toDefinition = ({ definition }: { definition: string }): WorkflowBody => JSON.parse(definition);
 
@@ -58,29 +63,3 @@ const toWorkflowView = (workflow: WorkflowRecord): WorkflowView => ({
   ...toDefinition(workflow),
   ...toVersionView(workflow),
 });
-
-/**
- * What the schema cannot say of a definition: ids that are unique, expressions that parse, names of steps that come before,
- * models that exist, addresses that may be called, an input schema that is one.
- * @throws AppError `invalid_request`, `unknown_model`, `source_refused`; `param` names the field. As the evaluator.
- */
-async function checkDefinition(deps: WorkflowsDeps, tenantId: string, body: WorkflowBody): Promise<void> {
-  const { steps, inputSchema } = body;
-  const known = new Set<string>();
-  const planned = [...eachStep(planSteps(steps))];
-  const texts = planned.map(({ id, field, step }) => {
-    const kind = kindOf(step);
-    if (known.has(id)) {
-      throw invalidRequest(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`);
-    }
-    known.add(id);
-    return { id, field, fields: kind.fields(step) };
-  });
-  for (const { field, step } of planned) {
-    const kind = kindOf(step);
-    await kind.check?.(step, { deps, tenantId, field });
-    const model = kind.model?.(step);
-    if (model !== undefined) await checkChatModel(deps.gateway, { tenantId, model, param: `${field}.model` });
-  }
-  await deps.evaluator.checkDefinition({ tenantId }, { steps: texts, ...(inputSchema ? { inputSchema } : {}) });
-}

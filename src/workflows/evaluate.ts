@@ -12,10 +12,12 @@ const MAX_EXPRESSIONS = 1_000;
 
 /** Fills the expressions of a step's fields; `field` is the step's own, as `steps[0]`. */
 export type Fill = { kind: "fill"; field: string; fields: StepField[]; scope: ScopeTexts };
+/** The expressions of a step; `known`: the steps that they may read; `names`: what they see besides, as the item of a list. */
+export type StepTexts = { field: string; fields: StepField[]; known: readonly string[]; names?: readonly string[] };
 /** Checks the expressions and the input schema of a definition. */
 export type CheckDefinition = {
   kind: "check-definition";
-  steps: { id: string; field: string; fields: StepField[] }[];
+  steps: StepTexts[];
   inputSchema?: Record<string, unknown>;
 };
 /** Checks an input against its schema. */
@@ -57,8 +59,9 @@ export function evaluate(work: Evaluation, place: Place): unknown {
 }
 
 function fill(work: Fill, place: Place): Record<string, unknown> {
+  const names = Object.keys(work.scope.values ?? {});
   const expressions = work.fields
-    .flatMap((field) => parseField(field, work.field, place))
+    .flatMap((field) => parseField(field, work.field, { place, names }))
     .flatMap((text) => text.expressions);
   const scope = inField(place.at, () => {
     const { selected, characters } = selectScope(work.scope, expressions);
@@ -73,12 +76,16 @@ function fill(work: Fill, place: Place): Record<string, unknown> {
 }
 
 /** The expressions of a field, by the text that they stand in. */
-function parseField(field: StepField, step: string, place: Place) {
+function parseField(
+  field: StepField,
+  step: string,
+  { place, names }: { place: Place; names: readonly string[] | undefined },
+) {
   place.at = `${step}.${field.at}`;
   return inField(place.at, () => textsOf(field)).map(({ at, text, parsedAs }) => {
     const param = `${step}.${at}`;
     place.at = param;
-    const { parsed } = place;
+    const parsed = names?.length ? place.parsed.within(names) : place.parsed;
     const parse = () => (parsedAs === "template" ? parsed.template(text).expressions : [parsed[parsedAs](text)]);
     return { param, expressions: inField(param, parse) };
   });
@@ -88,13 +95,15 @@ function fillField(
   { at, value, kind }: StepField,
   { work, scope, room, place }: { work: Fill; scope: Scope; room: Room; place: Place },
 ): unknown {
+  const { values } = work.scope;
+  const parsed = values === undefined ? place.parsed : place.parsed.within(Object.keys(values));
   return mapTexts(value, at, (text, here) => {
     place.at = `${work.field}.${here}`;
     return inField(place.at, () => {
-      if (kind === "condition") return place.parsed.condition(text).evaluate(scope, room);
-      if (kind === "rule" || kind === "rule-value") return place.parsed.rule(text).evaluate(scope, room);
+      if (kind === "condition" || kind === "expression") return parsed.condition(text).evaluate(scope, room);
+      if (kind === "rule" || kind === "rule-value") return parsed.rule(text).evaluate(scope, room);
       if (!text.includes("{{")) return text;
-      const template = place.parsed.template(text);
+      const template = parsed.template(text);
       if (kind === "url") return template.fillUrl(scope, room);
       return kind === "text" ? template.fillText(scope, room) : template.fillValue(scope, room);
     });
@@ -102,19 +111,21 @@ function fillField(
 }
 
 function checkDefinition({ steps, inputSchema }: CheckDefinition, place: Place): void {
-  const known = new Set<string>();
   let count = 0;
-  for (const { id, field, fields } of steps) {
+  for (const { field, fields, known, names } of steps) {
     for (const one of fields) {
-      for (const { param, expressions } of parseField(one, field, place)) {
-        checkExpressions(expressions, { param, known, isCondition: one.kind === "condition" || one.kind === "rule" });
+      for (const { param, expressions } of parseField(one, field, { place, names })) {
+        checkExpressions(expressions, {
+          param,
+          known: new Set(known),
+          isCondition: one.kind === "condition" || one.kind === "rule",
+        });
         count += expressions.length;
       }
     }
     if (count > MAX_EXPRESSIONS) {
       throw invalidRequest("steps", `The definition has more than ${MAX_EXPRESSIONS} expressions.`);
     }
-    known.add(id);
   }
   place.at = "inputSchema";
   if (inputSchema !== undefined) checkInputSchema(inputSchema);

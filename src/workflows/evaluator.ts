@@ -86,7 +86,7 @@ const valueFieldOf = ({ at, expression }: Omit<ValueRule, "values">): StepField 
 
 const toCheck = (rule: Omit<ValueRule, "values">): CheckDefinition => ({
   kind: "check-definition",
-  steps: [{ id: rule.at, field: "rule", fields: [valueFieldOf(rule)] }],
+  steps: [{ field: "rule", fields: [valueFieldOf(rule)], known: [] }],
 });
 
 const toValues = (values: RuleValues): ScopeTexts => ({
@@ -178,7 +178,7 @@ export function makeEvaluator(shared: Memory) {
     checkValue: async (asker: Asker, rule: Omit<ValueRule, "values">) => void (await run(asker, toCheck(rule))),
     /** Checks rules, each by its field. */
     checkRules: async (asker: Asker, rules: readonly Omit<Rule, "values">[]) => {
-      const steps = rules.map(({ field, rule }) => ({ id: field, field, fields: fieldsOf(rule) }));
+      const steps = rules.map(({ field, rule }) => ({ field, fields: fieldsOf(rule), known: [] }));
       if (steps.length > 0) await run(asker, { kind: "check-definition", steps });
     },
     checkInput: async (asker: Asker, work: Omit<CheckInput, "kind">) =>
@@ -231,8 +231,9 @@ const MAX_READ = 500_000;
 export function isInstant({ fields, scope }: Pick<Fill, "fields" | "scope">, parsed: ParsedTexts): boolean {
   if (!fields.every(({ value }) => typeof value === "string")) return false;
   const expressions: Expression[] = [];
+  const own = scope.values ? parsed.within(Object.keys(scope.values)) : parsed;
   for (const { text, parsedAs } of fields.flatMap(textsOf)) {
-    const known = parsed[parsedAs].known(text);
+    const known = own[parsedAs].known(text);
     if (!known) return false;
     expressions.push(...("expressions" in known ? known.expressions : [known]));
   }

@@ -1,4 +1,5 @@
 import { Environment } from "@marcbachmann/cel-js";
+import { LRUCache } from "lru-cache";
 import { fromCel, NoRoom, type Room } from "./cel-values.ts";
 import { addDivision, divideAsDecimals, inOperators } from "./division.ts";
 import { costOf, type ExpressionCost } from "./expression-cost.ts";
@@ -57,7 +58,23 @@ function makeEnvironment(names: Readonly<Record<string, string>>): Environment {
 }
 
 const ofSteps = makeEnvironment(stepNames);
-const ofRules = makeEnvironment(Object.fromEntries(ruleNames.map((name) => [name, "dyn"])));
+/** Environments of steps that see further names, as the item of a list; how many are kept. */
+const MAX_KEPT = 50;
+const withNames = new LRUCache<string, Environment>({ max: MAX_KEPT });
+
+function environmentOf(names: readonly string[]): Environment {
+  if (names.length === 0) return ofSteps;
+  const key = [...names].sort().join(" ");
+  const found = withNames.get(key) ?? makeEnvironment({ ...stepNames, ...dynamic(names) });
+  withNames.set(key, found);
+  return found;
+}
+
+function dynamic(names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, "dyn"]));
+}
+
+const ofRules = makeEnvironment(dynamic(ruleNames));
 
 type ObjectTypes = Map<unknown, { fields?: Record<string, unknown> }>;
 
@@ -96,8 +113,12 @@ function divided(a: number, b: number): number {
   return a / b;
 }
 
-/** An expression of a step. @throws ExpressionProblem when the text is no expression, or one that can have no value. */
-export const parseExpression = (text: string): Expression => parseIn(ofSteps, text);
+/**
+ * An expression of a step, that may name what all do, and `names`. @throws ExpressionProblem when the text is no expression, or one
+ * that can have no value.
+ */
+export const parseExpression = (text: string, names: readonly string[] = []): Expression =>
+  parseIn(environmentOf(names), text);
 
 /** A rule. @throws ExpressionProblem likewise. */
 export const parseRule = (text: string): Expression => parseIn(ofRules, text);

@@ -1,15 +1,17 @@
 import { mayHaveEnded, openRunState, sumSpent } from "../definitions/runs.ts";
 import { defined, toView } from "../lib/defined.ts";
+import { fromErrorView } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobState } from "../store/job-state.ts";
 import type {
   Awaiting,
+  WorkflowRunEnd,
   WorkflowRunRecord,
   WorkflowRunSummaryRecord,
-  WorkflowStepRecord,
 } from "../store/workflow-run-store.ts";
+import type { OpenStepRecord, StepChild, WorkflowStepRecord } from "../store/workflow-step-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import type { WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
+import type { WorkflowResult, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 
 /** The page on which people decide. */
 const APPROVALS_PAGE = "/approvals";
@@ -22,23 +24,35 @@ export async function readRun(
 ): Promise<WorkflowRunView> {
   const { tenantId, _id, jobId } = run;
   const readSteps = () => store.workflowRuns.steps(tenantId, _id);
-  const [job, steps] = await Promise.all([jobs.find(tenantId, jobId), readSteps()]);
-  if (!mayHaveEnded(run, job)) return toRunView(run, { steps, job, at });
+  const [job, steps, open] = await Promise.all([
+    jobs.find(tenantId, jobId),
+    readSteps(),
+    store.workflowRuns.shownOpen(tenantId, _id),
+  ]);
+  if (!mayHaveEnded(run, job)) return toRunView(run, { steps, open, job, at });
   const ended = (await store.workflowRuns.get(tenantId, _id)) ?? run;
-  return toRunView(ended, { steps: await readSteps(), job, at });
+  return toRunView(ended, { steps: await readSteps(), open, job, at });
 }
+
+type Read = { steps: readonly WorkflowStepRecord[]; open: readonly OpenStepRecord[]; job: JobState | undefined };
 
 /** The view, with its steps in the order in which they ended; one that is under way or waits comes last. */
 function toRunView(
   run: WorkflowRunRecord,
-  { steps, job, at }: { steps: readonly WorkflowStepRecord[]; job: JobRecord | null; at: number },
+  { steps, open, job, at }: Omit<Read, "job"> & { job: JobRecord | null; at: number },
 ) {
   const error = run.end?.error ?? (run.end ? undefined : job?.error);
   const { tokens, costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
   return {
     ...toRunSummary(run, job?.status, at),
-    ...defined({ input: parsed(run.input), output: parsed(run.end?.output), error }),
-    steps: [...steps.map(toStepView), ...toOpenStep(run, steps, job)],
+    ...defined({
+      retryOf: run.retryOf,
+      input: parsed(run.input),
+      output: parsed(run.end?.output),
+      error,
+      guard: job?.guard,
+    }),
+    steps: [...steps.map(toStepView), ...toOpenSteps(run, { steps, open, job: job?.status })],
     tokensUsed: tokens,
     costUsd,
   };
@@ -87,21 +101,38 @@ const typeOf = ({ type }: { type: string }) => type as StepView["type"]; // a de
 const parsed = (json: string | undefined): unknown => (json === undefined ? undefined : JSON.parse(json));
 
 function toStepView(step: WorkflowStepRecord): StepView {
-  const { id, path, status, startedAt, finishedAt, attempts, output, error, spent, finishReason } = step;
-  const about = { id, type: typeOf(step), path, status, startedAt, finishedAt, attempts, error, finishReason };
-  return toView({ ...about, output: parsed(output), tokensUsed: spent?.tokens, costUsd: spent?.costUsd });
+  const { id, path, status, startedAt, finishedAt, attempts, output, error, spent, finishReason, items } = step;
+  const about = { id, type: typeOf(step), path, status, startedAt, finishedAt, attempts, error, finishReason, items };
+  const used = { tokensUsed: spent?.tokens, costUsd: spent?.costUsd };
+  return toView({ ...about, output: parsed(output), ...used, child: step.child && toChildView(step.child) });
 }
 
-/** The step that a run is at, or was at when it was cancelled: one that awaits a person, or its next attempt. */
-function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[], job: JobRecord | null): StepView[] {
-  const { end, awaiting, trying } = run;
-  const at = awaiting
-    ? { id: awaiting.stepId, type: "human_approval", path: awaiting.path, startedAt: awaiting.since, attempts: 1 }
-    : trying;
-  if (!at || ended.some(({ path }) => path === at.path)) return [];
-  const step = toView({ ...at, type: typeOf(at) });
-  if (end?.status === "cancelled") return [toView({ ...step, status: end.status, finishedAt: end.finishedAt })];
-  if (end) return [];
-  if (!awaiting) return [{ ...step, status: "retrying" }];
-  return isWaiting(run, job?.status) ? [{ ...step, status: "awaiting_approval" }] : [];
+const toChildView = ({ ids, kind, jobId }: StepChild) => ({ ...ids, kind, jobId });
+
+/** The steps that a run is at, or was at when it was cancelled: those that wait, or are to be attempted again. */
+function toOpenSteps(run: WorkflowRunRecord, { steps, open, job }: Read): StepView[] {
+  const { end, awaiting } = run;
+  const asked = awaiting && {
+    ...{ id: awaiting.stepId, type: "human_approval", path: awaiting.path, startedAt: awaiting.since, attempts: 1 },
+    status: "awaiting_approval" as const,
+  };
+  const others = open.filter(({ path }) => path !== awaiting?.path).map(({ status, ...step }) => ({ ...step, status }));
+  const known = [...others, ...(asked ? [asked] : [])].filter(({ path }) => !steps.some((one) => one.path === path));
+  return known.flatMap((step): StepView[] => {
+    const { id, path, startedAt, attempts } = step;
+    const about = { id, type: typeOf(step), path, startedAt, attempts };
+    const more = "scope" in step ? { items: step.items, child: step.child && toChildView(step.child) } : {};
+    if (end?.status === "cancelled")
+      return [toView({ ...about, ...more, status: end.status, finishedAt: end.finishedAt })];
+    if (end || (step === asked && !isWaiting(run, job))) return [];
+    const isForPerson = step.type === "human_approval" && step.status === "waiting";
+    return [toView({ ...about, ...more, status: isForPerson ? "awaiting_approval" : step.status })];
+  });
+}
+
+/** The result of a run that has ended. @throws AppError when it failed or was cancelled. */
+export function toResult(run: WorkflowRunRecord, { status, output, error }: WorkflowRunEnd): WorkflowResult {
+  const { _id: runId, workflowId } = run;
+  if (status === "failed" || status === "cancelled") throw fromErrorView(error, "The run failed.");
+  return { runId, workflowId, status, ...(output === undefined ? {} : { output: JSON.parse(output) }) };
 }

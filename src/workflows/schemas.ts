@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions/definitions.ts";
 import { publishSchema } from "../definitions/published-tools.ts";
+import { guardCountsSchema } from "../guards/counts.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";
@@ -81,14 +82,24 @@ export const approverSchema = z.enum(["owner", "admin"]);
 const stepRunSchema = z.object({
   id: z.string(),
   type: z.enum(stepTypes),
-  path: z.string().describe("Where the step stands in the definition, as `2/then/0`"),
-  status: z.enum(["completed", "failed", "retrying", "awaiting_approval", "cancelled"]),
+  path: z
+    .string()
+    .describe("Where the step stands in the definition, as `2/then/0`; of the item 17 of a list `3/do[17]/0`"),
+  status: z.enum(["completed", "failed", "running", "retrying", "waiting", "awaiting_approval", "cancelled"]),
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
   attempts: z.number().int(),
   output: z.unknown().optional(),
   error: errorViewSchema.optional(),
   finishReason: z.string().optional().describe("How the model's answer ended, of an `ai_completion`"),
+  items: z
+    .object({ done: z.number().int(), total: z.number().int(), failed: z.number().int() })
+    .optional()
+    .describe("How far a `for_each` is"),
+  child: z
+    .looseObject({ kind: z.string(), jobId: idSchema("job") })
+    .optional()
+    .describe("The job that the step has started, with the id of its run, as `runId`, to be read in its place"),
   tokensUsed: z.number().int().optional(),
   costUsd: z.number().optional(),
 });
@@ -120,9 +131,11 @@ export type WorkflowRunSummary = z.output<typeof workflowRunSummarySchema>;
 /** A run with its steps. */
 export const workflowRunViewSchema = z.object({
   ...runHead,
+  retryOf: idSchema("workflowRun").optional().describe("The run that it goes on from"),
   input: z.unknown().optional(),
   output: z.unknown().optional(),
   error: errorViewSchema.optional(),
+  guard: guardCountsSchema.optional(),
   steps: z.array(stepRunSchema),
   tokensUsed: z.number().int(),
   costUsd: z.number(),

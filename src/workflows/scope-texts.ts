@@ -5,8 +5,13 @@ import { ExpressionProblem, type Scope } from "./expressions.ts";
 /** A JSON value as text. */
 export type JsonValue = { readonly text: string };
 
-/** What expressions see of a step that has ended; `finishReason` of one that asked a model. */
-export type StepText = { status: string; output: JsonValue; finishReason?: string };
+/** What expressions see of a step that has ended; `finishReason` of one that asked a model; `error` of one that failed. */
+export type StepText = {
+  status: string;
+  output: JsonValue;
+  finishReason?: string;
+  error?: { code: string; message: string };
+};
 
 /** What expressions may read, as JSON: nothing is converted before an expression needs it, and it passes to other processes. */
 export type ScopeTexts = {
@@ -14,7 +19,7 @@ export type ScopeTexts = {
   run: JsonValue;
   previous: JsonValue;
   steps: ReadonlyMap<string, StepText>;
-  /** What a rule sees besides, by its name. */
+  /** What a rule sees besides, or a step within a list over items, by its name. */
   values?: Readonly<Record<string, JsonValue>>;
 };
 
@@ -63,7 +68,8 @@ export function findRead(
 
 /** The scope as CEL has it; of the same values only once. */
 export function toScope({ input, run, previous, steps, values = {} }: ScopeTexts): Scope {
-  const celOfStep = ({ output, ...about }: StepText) => new Map(Object.entries({ output: celOf(output), ...about }));
+  const celOfStep = ({ output, error, ...about }: StepText) =>
+    new Map(Object.entries({ output: celOf(output), ...about, ...(error ? { error: toCel(error) } : {}) }));
   return {
     input: celOf(input),
     run: celOf(run),

@@ -2,13 +2,13 @@ import { AppError } from "../lib/errors.ts";
 import { ExpressionProblem } from "./expressions.ts";
 
 /**
- * A field of a step that may hold expressions: a text, a URL, a value with texts in it, or an expression that is true or false; a
- * `rule` is such an expression outside of a step.
+ * A field of a step that may hold expressions: a text, a URL, a value with texts in it, an expression, or one that is true or
+ * false; a `rule` is such an expression outside of a step.
  */
 export type StepField = {
   at: string;
   value: unknown;
-  kind: "text" | "url" | "value" | "condition" | "rule" | "rule-value";
+  kind: "text" | "url" | "value" | "expression" | "condition" | "rule" | "rule-value";
 };
 /** A text of a step, by the place that it has in it, as `body.items[0].name`. */
 export type StepText = { at: string; text: string; parsedAs: "template" | "condition" | "rule" };
@@ -17,10 +17,15 @@ export type StepText = { at: string; text: string; parsedAs: "template" | "condi
 const MAX_BODY_DEPTH = 32;
 const MAX_BODY_TEXTS = 1_000;
 
+const parsers: Record<StepField["kind"], StepText["parsedAs"]> = {
+  ...{ condition: "condition", expression: "condition", rule: "rule", "rule-value": "rule" },
+  ...{ text: "template", url: "template", value: "template" },
+};
+
 /** The texts of a field that are expressions or hold some. @throws ExpressionProblem for a value that is too deep or too large. */
 export function textsOf({ at, value, kind }: StepField): StepText[] {
   const texts: StepText[] = [];
-  const parsedAs = kind === "condition" ? kind : kind === "rule" || kind === "rule-value" ? "rule" : "template";
+  const parsedAs = parsers[kind];
   mapTexts(value, at, (text, here) => texts.push({ at: here, text, parsedAs }));
   if (texts.length > MAX_BODY_TEXTS) throw new ExpressionProblem(`It holds more than ${MAX_BODY_TEXTS} texts.`, 0);
   return texts.filter(({ text }) => parsedAs !== "template" || text.includes("{{"));

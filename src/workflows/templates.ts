@@ -9,8 +9,8 @@ const MAX_EXPRESSIONS = 100;
 type Part = string | Expression;
 
 /** A text that may hold `{{ expression }}`. @throws ExpressionProblem, its position counted in the whole text. */
-export function parseTemplate(text: string) {
-  const parts = toParts(text);
+export function parseTemplate(text: string, names: readonly string[] = []) {
+  const parts = toParts(text, names);
   const [only, second] = parts.filter((part) => typeof part !== "string" || part.trim() !== "");
   /** The text with the values in it. @throws ExpressionProblem when one has none. */
   const fillText = (scope: Scope, room: Room) =>
@@ -30,7 +30,7 @@ export function parseTemplate(text: string) {
   return { expressions: parts.filter((part) => typeof part !== "string"), fillText, fillValue, fillUrl };
 }
 
-function toParts(text: string): Part[] {
+function toParts(text: string, names: readonly string[]): Part[] {
   const parts: Part[] = [];
   let count = 0;
   let at = 0;
@@ -42,7 +42,7 @@ function toParts(text: string): Part[] {
     const end = findEnd(text, begin + 2);
     if (end < 0) throw new ExpressionProblem("A {{ has no }} after it.", begin);
     if (begin > at) parts.push(text.slice(at, begin));
-    parts.push(parseAt(text.slice(begin + 2, end), begin + 2));
+    parts.push(parseAt(text.slice(begin + 2, end), begin + 2, names));
     at = end + 2;
   }
   if (at < text.length) parts.push(text.slice(at));
@@ -66,9 +66,9 @@ function findEnd(text: string, from: number): number {
   return -1;
 }
 
-function parseAt(text: string, offset: number): Expression {
+function parseAt(text: string, offset: number, names: readonly string[]): Expression {
   try {
-    return parseExpression(text.trim());
+    return parseExpression(text.trim(), names);
   } catch (error) {
     if (!(error instanceof ExpressionProblem)) throw error;
     const blanks = text.length - text.trimStart().length;
@@ -83,21 +83,46 @@ function asText(value: unknown): string {
 
 /** Characters of texts whose parsed form is kept; a parsed text takes many times its length. */
 const MAX_KEPT = 300_000;
+/** The same of texts that see the item of a list, for each set of names; and how many of these are kept. */
+const MAX_KEPT_OF_NAMES = 50_000;
+const MAX_NAMES = 8;
 
 export type ParsedTexts = ReturnType<typeof makeParsedTexts>;
 
 /**
- * Parses each text once, for as long as it is kept; `known` does not parse. Throws as `parseTemplate` and `parseExpression`.
+ * Parses each text once, for as long as it is kept; `known` does not parse. `within`: the same for texts that see further names.
+ * Throws as `parseTemplate` and `parseExpression`.
  */
 export function makeParsedTexts() {
-  const keepParsed = <T extends object>(parse: (text: string) => T) => {
-    const kept = new LRUCache<string, T>({ maxSize: MAX_KEPT, sizeCalculation: (_, text) => text.length + 1 });
-    const parseOnce = (text: string): T => {
-      const found = kept.get(text) ?? parse(text);
-      kept.set(text, found);
-      return found;
-    };
-    return Object.assign(parseOnce, { known: (text: string) => kept.get(text) });
+  const base = {
+    template: keepParsed(parseTemplate, MAX_KEPT),
+    condition: keepParsed(parseExpression, MAX_KEPT),
+    rule: keepParsed(parseRule, MAX_KEPT),
   };
-  return { template: keepParsed(parseTemplate), condition: keepParsed(parseExpression), rule: keepParsed(parseRule) };
+  const others = new LRUCache<string, typeof base>({ max: MAX_NAMES });
+  const parseWith = (names: readonly string[]): typeof base => ({
+    template: keepParsed((text) => parseTemplate(text, names), MAX_KEPT_OF_NAMES),
+    condition: keepParsed((text) => parseExpression(text, names), MAX_KEPT_OF_NAMES),
+    rule: base.rule,
+  });
+  return {
+    ...base,
+    within(names: readonly string[]): typeof base {
+      if (names.length === 0) return base;
+      const key = names.join(" ");
+      const found = others.get(key) ?? parseWith(names);
+      others.set(key, found);
+      return found;
+    },
+  };
+}
+
+function keepParsed<T extends object>(parse: (text: string) => T, maxSize: number) {
+  const kept = new LRUCache<string, T>({ maxSize, sizeCalculation: (_, text) => text.length + 1 });
+  const parseOnce = (text: string): T => {
+    const found = kept.get(text) ?? parse(text);
+    kept.set(text, found);
+    return found;
+  };
+  return Object.assign(parseOnce, { known: (text: string) => kept.get(text) });
 }

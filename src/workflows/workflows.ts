@@ -5,16 +5,27 @@ import { defined } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
+import { currentNesting } from "../net/call-scope.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";
+import type { JobRecord } from "../store/job-record.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
-import { type Caller, maySee, starterOf } from "../tenancy/roles.ts";
+import { type Caller, fromStoredCaller, maySee, starterOf } from "../tenancy/roles.ts";
 import { expireApproval, settleDecision } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
+import { copyResults, type RepeatRequest, toRepeated } from "./repeat-run.ts";
+import { type ItemQuery, readItems } from "./run-items.ts";
 import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
 import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
 import { countSteps, eachStep, kindOf, planSteps, type Step } from "./steps.ts";
+import { validate } from "./validate.ts";
+import { withdrawApprovals } from "./withdraw-approvals.ts";
+
+/** Jobs inside of which a run may be accepted, itself not counted: so a workflow calls another one up to a depth of 5. */
+const MAX_NESTING = 5;
+
+const tooDeep = `Workflows, and what they start, run inside of each other ${MAX_NESTING} deep at most.`;
 
 /** A run of a workflow to accept. */
 type WorkflowRunRequest = RunRequest<ExecuteInput & { callback?: { url: string } | undefined }> & {
@@ -24,9 +35,38 @@ type WorkflowRunRequest = RunRequest<ExecuteInput & { callback?: { url: string }
 export type Workflows = ReturnType<typeof makeWorkflows>;
 
 /** Workflows, their runs and approvals, bound to what they work with. */
-export function makeWorkflows(deps: WorkflowsDeps) {
-  const { workflowRuns, workflows } = deps.store;
-  const work = makeWorkflowWork(deps);
+export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
+  const { workflowRuns, workflows } = given.store;
+  const accept = async (request: WorkflowRunRequest): Promise<{ job: JobRecord }> => {
+    if (currentNesting() >= MAX_NESTING) throw new AppError("call_too_deep", tooDeep);
+    const record = await toRun(deps, request);
+    await takeRun(deps.quotas, record);
+    await workflowRuns.insert(record);
+    return submit(record, request);
+  };
+  const submit = async (record: WorkflowRunRecord, { caller, isInteractive, parentJobId }: RepeatRequest) => {
+    const { workflowId, name: title } = record;
+    const steps = countSteps(planSteps(toDefinition(record).steps));
+    const input = record.input === undefined ? undefined : firstLine(JSON.parse(record.input));
+    const about = { title, input, ...starterOf(caller), subject: { workflowId }, steps, parentJobId };
+    return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
+  };
+  const repeat = async (old: WorkflowRunRecord, request: RepeatRequest): Promise<{ job: JobRecord }> => {
+    const record = toRepeated(old, request);
+    await checkModels(deps, record.tenantId, toDefinition(record).steps);
+    await takeRun(deps.quotas, record);
+    await workflowRuns.insert(record);
+    try {
+      await copyResults(deps, old, record);
+      return await submit(record, request);
+    } catch (error) {
+      await workflowRuns.removeResults(record.tenantId, record._id);
+      await workflowRuns.remove(record.tenantId, record._id);
+      throw error;
+    }
+  };
+  const deps: WorkflowsDeps = { ...given, accept };
+  const work = makeWorkflowWork(deps, repeat);
   /** A run as it is at a time: when its approval is overdue then, both expire here. */
   const find = async (caller: Caller, workflowId: string | undefined, runId: string, at = Date.now()) => {
     const { tenantId } = caller;
@@ -39,6 +79,8 @@ export function makeWorkflows(deps: WorkflowsDeps) {
   };
   return {
     ...makeWorkflowDefinitions(deps),
+    /** Checks a definition, and gives all problems. */
+    validate: (tenantId: string, body: unknown) => validate(deps, tenantId, body),
     /** Applies a decision to the run that waits for it; see `settleDecision`. */
     settleDecision: (approval: WorkflowApproval) => settleDecision(deps, approval),
     /** A page of what is a tool of `/mcp`; and the one of a name. */
@@ -48,23 +90,25 @@ export function makeWorkflows(deps: WorkflowsDeps) {
      * Records a run of a workflow as it is now, then submits its job.
      * @throws AppError `not_found`; `invalid_request` for an input that does not fit the workflow's schema;
      * `provider_not_configured`, `provider_key_unreadable` for a model that the tenant cannot use; `quota_exceeded`;
-     * `unavailable`.
+     * `call_too_deep` inside of too many others; `unavailable`.
      */
-    async accept(request: WorkflowRunRequest) {
-      const record = await toRun(deps, request);
-      await takeRun(deps.quotas, record);
-      await workflowRuns.insert(record);
-      const { isInteractive, workflowId } = request;
-      const steps = countSteps(planSteps(toDefinition(record).steps));
-      const input = record.input === undefined ? undefined : firstLine(JSON.parse(record.input));
-      const about = { title: record.name, input, ...starterOf(request.caller), subject: { workflowId }, steps };
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
-    },
+    accept,
+    /**
+     * Starts a run again that has failed, or was cancelled: a run of its own, which keeps what that has done.
+     * @throws AppError `not_found`; `wrong_state` for another run; as `accept`.
+     */
+    retry: async (caller: Caller, { workflowId, runId }: { workflowId: string; runId: string }, request: RepeatJob) =>
+      repeat(await find(caller, workflowId, runId), { ...request, caller }),
     work,
     /** `workflowId`: when it must be of that workflow. @throws AppError `not_found`. */
     async runOf(caller: Caller, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {
       const at = Date.now(); // one time for all of it: a run that expires meanwhile has no output of its step yet
       return readRun(deps, await find(caller, workflowId, runId, at), at);
+    },
+    /** A page of the ended items of a run's list, in order. @throws AppError `not_found`. */
+    async items(caller: Caller, { workflowId, runId }: { workflowId: string; runId: string }, query: ItemQuery) {
+      await find(caller, workflowId, runId);
+      return readItems(deps, caller.tenantId, runId, query);
     },
     runs: makeRunList(deps.jobs, {
       what: "workflow",
@@ -127,22 +171,32 @@ async function checkModels({ gateway }: WorkflowsDeps, tenantId: string, steps: 
   }
 }
 
+type RepeatJob = Omit<RepeatRequest, "caller">;
+
 /** Runs of workflows as durable work. */
-function makeWorkflowWork(deps: WorkflowsDeps): Work {
+function makeWorkflowWork(
+  deps: WorkflowsDeps,
+  repeat: (old: WorkflowRunRecord, request: RepeatRequest) => Promise<{ job: JobRecord }>,
+): Work {
   const { workflowRuns } = deps.store;
   const records = recordsOf<OpenWorkflowRun>(workflowRuns);
   return defineWork<OpenWorkflowRun>({
     queue: workflowStepsQueue,
     idField: "runId",
     run: (context) => executeRun(deps, context),
+    async repeat({ tenantId, _id }, { caller, ...request }) {
+      const old = await workflowRuns.get(tenantId, _id);
+      if (!old) throw notFound("run");
+      return repeat(old, { ...request, caller: fromStoredCaller(tenantId, caller) });
+    },
     ...records,
     async closeOrphan(run, job) {
       if (!job) return void (await records.reject(run));
-      const { tenantId, _id, awaiting } = run;
+      const { tenantId, _id } = run;
       const status = job.status === "failed" ? "failed" : "cancelled";
       await workflowRuns.finish(tenantId, _id, { status, error: errorOf(job, "run"), finishedAt: new Date() });
-      if (awaiting)
-        await deps.store.approvals.decide(tenantId, awaiting.approvalId, { status: "cancelled" }, new Date());
+      const whole = await workflowRuns.get(tenantId, _id);
+      if (whole) await withdrawApprovals(deps, whole);
     },
   });
 }

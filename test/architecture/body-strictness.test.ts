@@ -27,6 +27,8 @@ const grants = new Set([
   "put /triggers/:id",
   "post /event-sources",
   "post /webhooks",
+  "post /jobs/cancel",
+  "post /jobs/retry",
   "put /webhooks/:id",
 ]);
 

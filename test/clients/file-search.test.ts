@@ -102,12 +102,17 @@ describe("file_search of the official openai client", function () {
       const [call, message] = response.output;
       if (call?.type !== "file_search_call" || message?.type !== "message") throw new Error("it searches nothing");
       expect(call).to.deep.include({ status: "completed", queries: ["pump bled spring"] });
-      expect(call.results?.[0]).to.deep.include({ file_id: files.pump, filename: "pump.txt", text: pump });
+      expect(call.results?.[0]).to.deep.include({ file_id: files.pump, filename: "pump.txt", text: pump, quote: pump });
       expect(response.output_text).to.equal("In spring.");
       const [citation, ...others] = citationsOf(response);
       if (!citation) throw new Error("it cites nothing");
       expect(others).to.deep.equal([]);
-      expect(citation).to.include({ file_id: files.pump, filename: "pump.txt", index: "In spring".length });
+      expect(citation).to.include({
+        file_id: files.pump,
+        filename: "pump.txt",
+        index: "In spring".length,
+        quote: pump,
+      });
       await expectReal({ openai, api }, citation, pump);
       const { requests } = upstreams[kind];
       expect(requests).to.have.length(2);

@@ -153,8 +153,10 @@ describe("approvals of agents' tool calls", function () {
     const free = await adminRuns({ allowSelfApproval: true });
     expect((await runs.decide(free.id, "rejected")).status).to.equal(200);
     await runs.reach(free.path, "completed");
-    // The owner of a tenant with one key may.
+    // The owner of a tenant with one key may; one that has expired decides nothing.
     const solo = stranger;
+    const expiresAt = new Date(Date.now() + 300).toISOString();
+    expect((await solo.post("/keys", { role: "admin", subject: "gone@test", expiresAt })).status).to.equal(201);
     const made = await solo.post("/agents", {
       name: "P",
       model: harness.model,
@@ -168,9 +170,9 @@ describe("approvals of agents' tool calls", function () {
       const found = await solo.get("/workflows/approvals");
       return (found.at("data") as object[]).length === 1 ? found : undefined;
     });
-    const decided = await solo.post(`/workflows/approvals/${list.string("data[0].approvalId")}/decide`, {
-      decision: "approved",
-    });
+    const approval = `/workflows/approvals/${list.string("data[0].approvalId")}`;
+    await pollUntil(async () => (await solo.get(approval)).at("mayDecide"), { what: "the end of the other key" });
+    const decided = await solo.post(`${approval}/decide`, { decision: "approved" });
     expect(decided.status, decided.text).to.equal(200);
     await pollUntil(() => runs.paid().includes(2));
   });

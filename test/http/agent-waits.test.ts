@@ -84,6 +84,26 @@ describe("agents that wait", function () {
     expect(harness.upstream.calls).to.have.lengthOf(2);
   });
 
+  it("wait for an event by a number that a double rounds", async () => {
+    const match = '{"name":"order.sent","match":{"order":9007199254740993},"timeoutMs":60000}';
+    harness.upstream.play(({ turn }) =>
+      turn === 1 ? { calls: [{ name: "wait_for_event", arguments: match }] } : { text: "Done." },
+    );
+    const { path } = await runs.start(await runs.createAgent(tools));
+    await runs.reach(path, "waiting");
+    for (const order of ["9007199254740992", "9007199254740993"]) {
+      const raw = `{"data":{"order":${order}}}`;
+      const headers = { "content-type": "application/json" };
+      const accepted = await harness.member.request("POST", "/events/order.sent", { raw, headers });
+      await pollUntil(async () => {
+        const job = await harness.member.get(`/jobs/${accepted.string("jobId")}`);
+        const woken = order.endsWith("3") ? 1 : 0;
+        return job.at("status") === "completed" && expect(job.at("result.woken")).to.equal(woken);
+      });
+    }
+    await runs.reach(path, "completed");
+  });
+
   it("are cancelled while they wait, at once", async () => {
     runs.callOnce(wait({ ms: 60_000 }));
     const { jobId, path } = await runs.start(await runs.createAgent(tools));

@@ -164,6 +164,40 @@ describe("reports about approvals", function () {
     expect(runs.paid()).to.deep.equal([1]);
   });
 
+  it("of the same kind: a model that fails after the effect does not have it made again, nor the decision asked for", async () => {
+    let failures = 0;
+    harness.upstream.play(({ turn }) => {
+      if (turn === 1) return { calls: [runs.pay(1)] };
+      failures += 1;
+      return failures < 3 ? { status: 500 } : { text: "Done." };
+    });
+    const { runId, path } = await runs.start(await runs.createAgent([runs.payTool()]));
+    const [approval] = await runs.pending(runId);
+    await runs.decide(approval?.approvalId ?? "", "approved");
+    const ended = await runs.reach(path, "completed", "failed");
+    expect([ended.at("status"), runs.paid(), failures]).to.deep.equal(["completed", [1], 3]);
+    await runs.pending(runId, 0);
+  });
+
+  it("of the same kind: an agent that was replaced or deleted meanwhile, by one that asks nobody, makes no rejected call", async () => {
+    for (const change of ["PUT", "DELETE"]) {
+      runs.callOnce(runs.pay(1));
+      const agentId = await runs.createAgent([runs.payTool()]);
+      const { runId, jobId } = await runs.start(agentId);
+      const [approval] = await runs.pending(runId);
+      const body = { name: "Payer", model: harness.model, systemPrompt: "You pay.", tools: [runs.payTool(null)] };
+      const options = change === "PUT" ? { body } : {};
+      expect((await harness.member.request(change, `/agents/${agentId}`, options)).status).to.be.lessThan(300);
+      await runs.decide(approval?.approvalId ?? "", "rejected", "No.");
+      const job = await pollUntil(async () => {
+        const found = await harness.member.get(`/jobs/${jobId}`);
+        return ["completed", "failed"].includes(found.string("status")) ? found : undefined;
+      });
+      expect(job.at("result.output"), job.text).to.contain("Their comment: No.");
+    }
+    expect(runs.effects).to.deep.equal([]);
+  });
+
   /** The result of a call is lost after its effect, so that the call is made again. */
   for (const report of ["crewAI 5802: after a retry", "stripe/ai 402: after a worker that died before it knew"]) {
     it(`${report}, the call carries the key of the first attempt`, async () => {

@@ -91,6 +91,15 @@ describe("an event", () => {
     expect(await firings(id)).to.have.length(2);
   });
 
+  it("may hold what no text and no number can", async () => {
+    const id = await trigger({ event: "odd", when: "event.data.order == 'a�' && event.data.rate == null" });
+    const raw = '{"data":{"order":"a\\ud83d","rate":1e999}}';
+    const headers = { "content-type": "application/json" };
+    const accepted = await client.request("POST", "/events/odd", { raw, headers });
+    expect((await ended(accepted.string("jobId"))).at("result.started")).to.equal(1);
+    expect((await firings(id))[0]).to.include({ status: "started" });
+  });
+
   it("wakes the runs that wait for it, and exactly those", async () => {
     const { waits, store } = test.platform;
     const tenantId = await tenantOf(test);

@@ -143,6 +143,19 @@ describe("guards of a tenant", function () {
     ]);
   });
 
+  it("count a value once, in an answer that a model gives as text and as parts", async () => {
+    await set(cards({ output: "mask" }));
+    const text = `The card is ${CARD}.`;
+    const thinking = { type: "thinking", thinking: `It is ${CARD}.`, signature: "signed" };
+    claude.play(() => ({ content: [thinking, { type: "text", text }] }));
+    for (const { surface, isStream } of eachForm()) {
+      await askSurface(member, surface, isStream, { model: "claude-haiku-5-5" });
+      await test.platform.gateway.flush();
+      const [log] = (await member.get("/ai/logs?limit=1")).at("data") as { guard: { count: number }[] }[];
+      expect(log?.guard[0]?.count, `${surface.name} ${isStream}`).to.equal(2); // the text and the reasoning
+    }
+  });
+
   it("keep values out of the texts of the call's log alone, if nothing else is wanted", async () => {
     await set(cards({ log: "mask" }));
     const answered = await member.post("/ai/chat", ask(`Pay with ${CARD}.`));

@@ -35,7 +35,9 @@ describe("guards around tools, webhooks and the lines of batches", function () {
     expect(JSON.stringify(harness.model.calls.at(-1)?.messages)).to.not.match(/4012|5555/);
     expect(JSON.stringify(harness.model.calls.at(-1)?.messages)).to.contain("[CARD_1]");
     expect(harness.site.requests.map(({ body }) => body).join()).to.not.contain("4012");
-    expect((await harness.admin.get(`/agents/runs/${run.string("runId")}`)).text).to.not.match(/4012 8888|5555 5555/);
+    const view = await harness.admin.get(`/agents/${run.string("agentId")}/runs/${run.string("runId")}`);
+    expect(view.status).to.equal(200);
+    expect(view.text).to.not.match(/4012 8888|5555 5555/);
   });
 
   it("keep from the model what a tool gives that is blocked", async () => {

@@ -109,7 +109,7 @@ describe("guards on every path", function () {
     for (const { name, send } of paths) {
       upstream.requests.length = 0;
       const { refusal } = await send(text);
-      const asksNone = /^(?:conversation|event|query|answer|ingest, metadata|ingest, title)/.test(name);
+      const asksNone = /^(?:conversation|event|query|answer|rating|ingest, metadata|ingest, title)/.test(name);
       const isSent = upstream.requests.some(({ raw }) => holds(raw, value));
       if (refusal !== undefined || (!isSent && !asksNone)) missed.push(`${name}: ${String(refusal)}`);
     }

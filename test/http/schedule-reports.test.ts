@@ -101,6 +101,30 @@ describe("what schedulers of others were reported to do, and this one does not:"
     expect(new Set(hours)).to.deep.equal(new Set(["09"]));
   });
 
+  // NousResearch/hermes-agent, of its scheduler: a run that ended badly takes the time after it with it
+  it("a job that was stopped has the next time left out, without a trace", async () => {
+    const id = await make({ cron: "30 1 * * *", timezone: "America/Monterrey", target: { workflowId: slow } });
+    const slots: string[] = [];
+    for (let day = 0; day < 3; day += 1) {
+      slots.unshift(await comeDue(id, 3_000 - day * 1_000));
+      await test.platform.automation.sweep(never);
+      const [firing] = await firings(id);
+      expect((await client.post(`/jobs/${firing?.job?.jobId}/cancel`)).status).to.equal(200);
+    }
+    const made = (await firings(id)).map(({ slotAt, status, job }) => [slotAt, status, job?.status]);
+    expect(made).to.deep.equal(slots.map((slotAt) => [slotAt, "started", "cancelled"]));
+  });
+
+  // NousResearch/hermes-agent, of its scheduler: what is due behind a slow one is skipped
+  it("of several that are due at once, those behind a slow one are left out", async () => {
+    const ids = await Promise.all(
+      [slow, quiet, slow, quiet].map((workflowId) => make({ target: { workflowId }, cron: "0 8 * * *" })),
+    );
+    for (const id of ids) await comeDue(id, 200_000);
+    await test.platform.automation.sweep(never);
+    for (const id of ids) expect((await firings(id)).map(({ status }) => status)).to.deep.equal(["started"]);
+  });
+
   // tinyhumansai/opencompany 241
   it("a weekly firing is lost when the service restarts across its time", async () => {
     const id = await make({ cron: "0 9 * * MON" });

@@ -135,7 +135,8 @@ describe("a webhook of a tenant", () => {
     await runWorkflow([{ type: "human_approval", assigneeRole: "admin", message: "Send it?" }]);
     const [asked] = await arrived("/approvals");
     expect(asked?.type).to.equal("approval.requested");
-    expect(asked?.data).to.include({ message: "Send it?", assigneeRole: "admin" });
+    expect(asked?.data).to.include({ kind: "workflow", status: "pending", assigneeRole: "admin" });
+    expect(asked?.data, "ids, and no contents").to.not.have.property("message");
     await admin.post(`/workflows/approvals/${asked?.data.approvalId}/decide`, { decision: "rejected", comment: "No." });
     const [, decided] = await arrived("/approvals", 2);
     expect(decided?.type).to.equal("approval.decided");

@@ -23,7 +23,7 @@ describe("a pool of child processes", function () {
       perOwner: 1,
       timeoutMs: 10_000,
       memory: { heapMb: 64, rssMb: 200 },
-      shared: makeMemory(2_000),
+      shared: makeMemory({ totalMb: 2_000 }),
       ...changed,
     });
     return pool;
@@ -275,7 +275,7 @@ describe("a pool of child processes", function () {
   it("never runs children whose bounds exceed what all have together, and ends idle ones for others", async function () {
     if (process.platform !== "linux") skipTest(this, "only Linux lists the children of a process");
     await pollUntil(() => boundsOfAll() === 0, { what: "the end of earlier tests' children" });
-    const shared = makeMemory(500);
+    const shared = makeMemory({ totalMb: 500, reservedMb: 0 });
     const small = open({ size: 3, perOwner: 3, shared });
     const large = makeChildPool<Order, unknown>({
       entry,

@@ -16,13 +16,20 @@ export type AgentHarness = {
   /** The key of `member`. */
   key: string;
   platform: Platform;
+  /** The settings of a further process. */
+  env: Record<string, string>;
   model: string;
   close(): Promise<void>;
 };
 
-export async function openAgentHarness(env: Record<string, string> = {}): Promise<AgentHarness> {
+/** With `workers: false` the test starts those that it needs. */
+export async function openAgentHarness(
+  env: Record<string, string> = {},
+  { workers = true }: { workers?: boolean } = {},
+): Promise<AgentHarness> {
   const [upstream, site] = await Promise.all([startAgentUpstream(), startToolServer()]);
   const test = await startPlatform({
+    workers,
     env: {
       OPENAI_API_KEY: "sk-test",
       OPENAI_BASE_URL: upstream.url,
@@ -39,5 +46,6 @@ export async function openAgentHarness(env: Record<string, string> = {}): Promis
     await site.close();
   };
   const clients = { member: clientOf(keys.member), admin: clientOf(keys.admin), stranger: clientOf(keys.stranger) };
-  return { upstream, site, ...clients, url, key: keys.member, platform: test.platform, model: "gpt-5.4-mini", close };
+  const about = { url, key: keys.member, platform: test.platform, env: test.env, model: "gpt-5.4-mini" };
+  return { upstream, site, ...clients, ...about, close };
 }

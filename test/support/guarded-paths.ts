@@ -123,6 +123,16 @@ export async function guardedPaths(member: ApiClient): Promise<GuardedPath[]> {
       metadata: { about: text },
     })),
     post("answer from documents", "/rag/answer", (query) => ({ query, model, minCoverage: 0 })),
+    {
+      name: "rating of an answer",
+      async send(comment) {
+        // No document answers it, so that no model is asked.
+        const answered = await member.post("/rag/answer", { query: "zyzzogeton quokka", model, minCoverage: 1 });
+        if (answered.status !== 200) return toOutcome(answered);
+        const rating = { logId: answered.string("logId"), thumb: "down", comment };
+        return toOutcome(await member.post("/rag/feedback", rating));
+      },
+    },
     post("event", "/events/note", (text) => ({ data: { text } })),
     post("query", "/rag/query", (query) => ({ query })),
     {

@@ -1,12 +1,37 @@
 import { expect } from "chai";
-import { MAX_FRESH, mergeOne, mergePage, noRows, type Rows } from "../../api/console/rows.js";
+
+type Rows = { items: Job[]; next: string | null; pages: number; fresh: string[]; isLoaded: boolean };
+type Page = {
+  items: Job[];
+  after: string | undefined;
+  id: string;
+  size: number;
+  next: string | null;
+  isAtTop: boolean;
+};
+type How = { id: string; size: number; isAtTop: boolean; fits: (job: Job) => boolean };
+
+/** A module of the console, which browsers load as it is. */
+const { MAX_FRESH, mergeOne, mergePage, noRows } = (await import(
+  new URL("../../api/console/rows.js", import.meta.url).href
+)) as {
+  MAX_FRESH: number;
+  mergeOne: (rows: Rows, job: Job, how: How) => Rows;
+  mergePage: (rows: Rows, page: Page) => Rows;
+  noRows: (path: string) => Rows;
+}; // as its own types say
 
 const size = 3;
 const id = "jobId";
 type Job = { jobId: string; status?: string };
 const jobs = (...ids: string[]): Job[] => ids.map((jobId) => ({ jobId }));
 const idsOf = ({ items }: Rows) => items.map(({ jobId }: Job) => jobId).join(" ");
-const loaded = (items: Job[], more: Partial<Rows> = {}): Rows => ({ ...noRows("/jobs"), items, isLoaded: true, ...more });
+const loaded = (items: Job[], more: Partial<Rows> = {}): Rows => ({
+  ...noRows("/jobs"),
+  items,
+  isLoaded: true,
+  ...more,
+});
 const all = { id, size, fits: () => true };
 
 describe("the rows of a list in the console", () => {

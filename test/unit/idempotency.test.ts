@@ -65,7 +65,6 @@ function makeServer() {
         path: "/things",
         header: () => undefined,
         ignore: () => undefined,
-        guarded: () => undefined,
         reserve: () => undefined,
         inTurn: (read) => read(),
         checkpoint: async () => undefined,

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { AppError, toErrorView } from "../../src/lib/errors.ts";
-import type { WorkflowRunRecord, WorkflowStepRecord } from "../../src/store/workflow-run-store.ts";
+import type { WorkflowRunRecord } from "../../src/store/workflow-run-store.ts";
+import type { WorkflowStepRecord } from "../../src/store/workflow-step-store.ts";
 import { readRun } from "../../src/workflows/run-view.ts";
 import { makeJob } from "../support/make-job.ts";
 
@@ -42,7 +43,8 @@ describe("the view of a workflow's run", () => {
       hasEnded = true;
       return makeJob({ _id: "job_1", status: "failed", error });
     };
-    const workflowRuns = { get: async () => failed, steps: async () => (hasEnded ? [step] : []) };
+    const steps = async () => (hasEnded ? [step] : []);
+    const workflowRuns = { get: async () => failed, steps, shownOpen: async () => [] };
     const deps = { jobs: { find }, store: { workflowRuns } } as unknown as Parameters<typeof readRun>[0]; // all that it uses
     const view = await readRun(deps, open);
     expect(view.status).to.equal("failed");

@@ -42,11 +42,11 @@ describe("the places of a tenant's parsing processes", () => {
   before(async () => {
     test = await startPlatform({ workers: false });
     client = makeClient({ url: test.url, key: test.keys.member });
-    const { store, config, jobs, gateway, quotas, guards, logger } = test.platform;
+    const { store, ...others } = test.platform;
     const names = ["tenants", "documents", "chunks"] as const;
     const failingStore: Store = { ...store };
     for (const name of names) Object.assign(failingStore, { [name]: failingPart(name, store[name]) });
-    rag = makeRag({ store: failingStore, config, jobs, gateway, quotas, guards, logger, memory: makeMemory() });
+    rag = makeRag({ ...others, store: failingStore, memory: makeMemory() });
   });
   after(async () => {
     await rag.close();

@@ -1,7 +1,9 @@
 import type { ResponsesBody } from "../../../src/surfaces/responses/request-schemas.ts";
 import { refersToFiles } from "../../../src/surfaces/responses/stored/input-files.ts";
 import { type Conversation, newConversation, refersToStored } from "../../../src/surfaces/responses/stored/recall.ts";
+import { takeBy } from "../../../src/tenancy/guard-policies.ts";
 import type { HandlerInput } from "../../route.ts";
+import { toGatewayCaller } from "../chat.ts";
 
 type With<B> = HandlerInput<unknown, unknown, B>;
 
@@ -18,13 +20,18 @@ export async function withContents<B extends Kept, I extends With<B>>(asked: I):
   return { ...given, body: await platform.responses.withFiles(files, body) };
 }
 
-type Kept = Pick<ResponsesBody, "input"> & { store?: boolean | null | undefined };
+type Kept = Pick<ResponsesBody, "input"> & { store?: boolean | null | undefined; model?: string | undefined };
 
 /** A call as it may be kept. One that keeps nothing is guarded where it goes to a model. @throws AppError `compliance_blocked`. */
 async function withGuarded<I extends With<Kept>>(given: I): Promise<I> {
-  const { body, caller, platform, guarded } = given;
-  if (body.store === false) return given;
-  return { ...given, body: await platform.guards.take(caller, "input", body, { onFound: guarded }) };
+  const { body, caller, platform } = given;
+  const guard = body.store === false ? undefined : await platform.guards.forCall(caller);
+  if (guard === undefined) return given;
+  const take = () => takeBy(guard, "input", body);
+  const { model } = body;
+  if (model === undefined) return { ...given, body: take() };
+  const asking = { ...toGatewayCaller(given, "responses"), guard };
+  return { ...given, body: await platform.gateway.guarding.chat(asking, model, take) };
 }
 
 type Recalled = Pick<ResponsesBody, "input" | "previous_response_id" | "conversation">;

@@ -27,7 +27,7 @@ export const ragQuery = toolKind({
     const { tool, about, callOf, deps, caller } = setup;
     return tool(
       async ({ query, topK = most }, config) => {
-        const { limit, signal } = callOf(config);
+        const { limit, signal, note } = callOf(config);
         const request = {
           query,
           mode: "hybrid" as const,
@@ -35,8 +35,12 @@ export const ragQuery = toolKind({
           ...defined({ documentIds, collection, expand, rewrite, rerank }),
         };
         const { results } = await deps.rag.query({ ...caller, limit, origin: originOf(setup.run) }, request, signal);
+        const passages = results.map(({ documentId, chunkId, title, page, heading, content }) =>
+          defined({ documentId, chunkId, title, page, heading, content }),
+        );
+        note({ found: { query, passages } });
         if (results.length === 0) return "No passage fits.";
-        return results
+        return passages
           .map(({ title, heading, page, documentId, content }) => {
             const source = [title, heading, page === undefined ? undefined : `page ${page}`, documentId];
             return `[${source.filter((part) => part !== undefined).join(", ")}]\n${content}`;

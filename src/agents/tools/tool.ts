@@ -11,10 +11,11 @@ import type { JobRecord } from "../../store/job-record.ts";
 import { isDuplicateKey } from "../../store/writes.ts";
 import type { Caller } from "../../tenancy/roles.ts";
 import type { AgentsDeps } from "../deps.ts";
+import type { FoundPassages } from "../passages.ts";
 import type { RunUsage } from "../run-usage.ts";
 
-/** What a call tells of itself beside its output: that it failed; the run of the agent that it asked. */
-export type ToolNotes = { isError?: boolean; runId?: string };
+/** What a call tells of itself beside its output: that it failed; the run of the agent that it asked; what it found in documents. */
+export type ToolNotes = { isError?: boolean; runId?: string; found?: FoundPassages };
 
 /** What a tool call is made with, besides its arguments: LangChain has no place for it. */
 export type ToolContext = {

@@ -4,7 +4,8 @@ import { derivedId, idSchema } from "../../lib/ids.ts";
 import type { Workflows } from "../../workflows/workflows.ts";
 import { jobOfCall, missingTarget, toolKind } from "./tool.ts";
 
-const TIMEOUT_MS = 300_000;
+/** The longest time that a timer takes, in ms; an attempt at a run is shorter. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Most of an input's schema that the description holds, in characters. */
 const MAX_SCHEMA = 4_000;
 
@@ -18,7 +19,9 @@ export const workflow = toolKind({
     if (!(await deps.store.workflows.get(tenantId, workflowId))) throw missingTarget("workflow", `${field}.workflowId`);
   },
   async make({ workflowId }, setup) {
-    const { tool, about, callOf, caller, run } = setup;
+    const { tool, about, callOf, caller, run, endsAt } = setup;
+    // The run's own clock ends the call: a workflow may take as long as the run that waits for it.
+    const leftMs = Math.min(Math.max(1, endsAt.getTime() - Date.now()) + 5_000, MAX_TIMER_MS);
     const { jobs, workflows } = setup.deps;
     const { tenantId } = run;
     return tool(
@@ -39,7 +42,7 @@ export const workflow = toolKind({
         return JSON.stringify({ runId, status: state, output, awaiting });
       },
       {
-        ...about(await describe(workflows, tenantId, workflowId), TIMEOUT_MS),
+        ...about(await describe(workflows, tenantId, workflowId), leftMs),
         schema: z.object({ input: z.unknown().describe("The run's input, as JSON") }),
         extras: { keepsDigits: true },
       },

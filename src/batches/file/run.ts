@@ -8,6 +8,7 @@ import { AppError, isBudgetExhausted, isOfPart, toErrorView } from "../../lib/er
 import { forEachConcurrent } from "../../lib/for-each-concurrent.ts";
 import { hashDigits } from "../../lib/ids.ts";
 import { jittered } from "../../lib/jitter.ts";
+import { inOwnPart } from "../../net/call-scope.ts";
 import {
   cancellableFileBatchStates,
   type FileBatchFault,
@@ -168,7 +169,7 @@ async function submitItem(
   const shown = defined({ startedBy, keyId });
   const held = { queue: batchQueue, tenantId, jobId, subject: { batchId: batch._id }, isRetried: true, ...shown };
   try {
-    await beginItem(deps, batch, { held, body, signal, share });
+    await inOwnPart(() => beginItem(deps, batch, { held, body, signal, share }));
   } catch (error) {
     if (!(error instanceof AppError) || signal.aborted || isOfPart(error)) throw error;
     if (batch.endpoint !== "/v1/embeddings" && mayFitLater(error, batch)) return false;

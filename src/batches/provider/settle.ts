@@ -4,7 +4,7 @@ import { withoutFence } from "../../gateway/chat/json-fence.ts";
 import { toChatResponse } from "../../gateway/chat/response.ts";
 import { findMismatch, MISMATCH } from "../../gateway/chat/response-format.ts";
 import { markReasoning } from "../../gateway/messages.ts";
-import { countUsage } from "../../gateway/money/account.ts";
+import { countUsage, toOutcome } from "../../gateway/money/account.ts";
 import { addUsage, type BilledAttempts } from "../../gateway/money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../gateway/money/prices.ts";
 import { endUserOf } from "../../gateway/money/usage-increments.ts";
@@ -15,7 +15,7 @@ import { AppError, type ErrorView, toErrorView, withoutText } from "../../lib/er
 import type { BatchItemRecord } from "../../store/batch-store.ts";
 import type { CompletionRecord } from "../../store/completion-store.ts";
 import { toMessage } from "../../surfaces/messages/to-message.ts";
-import { guardFor } from "../../tenancy/guard-policies.ts";
+import { guardFor, type PolicyGuard } from "../../tenancy/guard-policies.ts";
 import { toResponseLine } from "../file/response-lines.ts";
 import type { BatchDeps, RunDeps } from "./collect.ts";
 
@@ -45,9 +45,14 @@ const unfenced = (item: BatchItemRecord, result: CompletionResult): CompletionRe
   requestOf(item).responseFormat === undefined ? result : { ...result, text: withoutFence(result.text) };
 
 /** Guards the answer of an item, as the rules of its tenant are now; `blocked` is the error of one that is withheld. */
-async function guardItem({ gateway }: RunDeps, item: BatchItemRecord, outcome: BatchItemResult) {
+async function guardItem(
+  { gateway }: RunDeps,
+  item: BatchItemRecord,
+  outcome: BatchItemResult,
+): Promise<{ guard?: PolicyGuard; blocked?: AppError }> {
+  if (!("result" in outcome)) return {};
   const guard = await guardFor(gateway, item);
-  if (guard === undefined || !("result" in outcome)) return { guard };
+  if (guard === undefined) return {};
   try {
     outcome.result = guardAnswer(guard, outcome.result);
     return { guard };
@@ -80,18 +85,21 @@ export async function settleItem(
     return settleItem(deps, item, { customId: item._id, error });
   }
   const { guard, blocked } = await guardItem(deps, item, outcome);
-  if (blocked) return settleItem(deps, item, { customId: item._id, error: blocked }, failed);
   if ("result" in outcome) outcome.result = unfenced(item, outcome.result);
   const result = "result" in outcome ? outcome.result : undefined;
-  const failure = "error" in outcome ? outcome.error : result && (await findItemMismatch(deps, item, result));
+  const failure =
+    blocked ?? ("error" in outcome ? outcome.error : result && (await findItemMismatch(deps, item, result)));
   const error = failure && toErrorView(failure);
   const spent = toSpent(deps, item, failed, result);
-  const areTextsKept = result !== undefined && (await gateway.callTexts.areKept(item.tenantId));
+  const found = guard?.found() ?? [];
+  const areTextsKept =
+    result !== undefined && blocked === undefined && (await gateway.callTexts.areKept(item.tenantId));
   const content = areTextsKept ? toContent(messagesOf(item), result.text, guard) : undefined;
-  const record = { ...toRecord(item, spent, result, error), ...defined({ content }) };
+  const told = found.length > 0 ? { guard: found } : {};
+  const record = { ...toRecord(item, spent, result, error), ...told, ...defined({ content }) };
   await gateway.ledger.write(record);
-  if (error) await jobs.held.end(item._id, { error });
-  else if ("result" in outcome) await jobs.held.end(item._id, { result: toBody(item, outcome, spent) });
+  if (error) await jobs.held.end(item._id, { error, ...told });
+  else if ("result" in outcome) await jobs.held.end(item._id, { result: toBody(item, outcome, spent), ...told });
   const isFirst = await store.moveItem(item._id, ["batched"], { state: "done" });
   if (isFirst && item.reserved) {
     await gateway.budgets.settleLater(item.tenantId, item.reserved, record.costNanoUsd);
@@ -178,7 +186,7 @@ function toRecord(item: BatchItemRecord, spent: Spent, result?: CompletionResult
     provider: item.provider,
     isStreamed: false,
     isBatched: true as const,
-    outcome: error === undefined ? ("completed" as const) : ("failed" as const),
+    outcome: toOutcome(error),
     finishReason: result?.finishReason,
     error: error && withoutText(error),
     inputTokens: spent.usage.inputTokens,

@@ -5,6 +5,7 @@ import { guardFor } from "../../tenancy/guard-policies.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type AssistantPart, markReasoning } from "../messages.ts";
 import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
+import { notingBlocked } from "../money/note-blocked.ts";
 import { isComplete } from "../providers/finish-reasons.ts";
 import type { CompletionResult } from "../providers/provider.ts";
 import { type ModelAttempt, withFallbacks } from "../resilience/retry.ts";
@@ -139,7 +140,10 @@ function toGivenStream({ caller: { guard }, compression }: PlannedChat, guarded:
 /** A chat as its tenant's guards let it go to a model. The guard of an earlier part of the same call goes on. */
 async function guardAsked(deps: GatewayDeps, caller: GatewayCaller, request: ChatRequest) {
   const guard = caller.guard ?? (await guardFor(deps, caller));
-  return guard === undefined ? { guard, request } : { guard, request: guardRequest(guard, request) };
+  if (guard === undefined) return { guard, request };
+  const findRouting = async () => (await planChat(deps, caller.tenantId, request)).routing;
+  const about = { kind: "chat", isStreamed: false, findRouting } as const;
+  return { guard, request: await notingBlocked(deps, { ...caller, guard }, about, () => guardRequest(guard, request)) };
 }
 
 async function planWhole(deps: GatewayDeps, caller: GatewayCaller, request: ChatRequest): Promise<PlannedChat> {

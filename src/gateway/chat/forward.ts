@@ -4,6 +4,7 @@ import { guardFor, type PolicyGuard, takeBy } from "../../tenancy/guard-policies
 import { type CataloguedModel, findModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { type GatewayCaller, withEndUser } from "../money/account.ts";
+import { notingBlocked } from "../money/note-blocked.ts";
 import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, Forwarding, RawAnswer, RawEvents, RawRequest } from "../providers/provider.ts";
 import { askModel, type ModelAttempt, withFallbacks } from "../resilience/retry.ts";
@@ -138,17 +139,18 @@ async function forwardFree(deps: GatewayDeps, given: GatewayCaller, chat: Forwar
 export async function withGuard<C extends GatewayCaller>(
   deps: GatewayDeps,
   caller: C,
-  { raw }: ForwardedChat,
+  { raw, model, requested }: ForwardedChat,
 ): Promise<C> {
   const guard = await guardFor(deps, caller);
   if (guard === undefined) return caller;
-  const body: unknown = JSON.parse(raw.body);
-  if (!guard.takesMedia && guard.has("input", "block") && /"type"\s*:\s*"(?:image|document)"/.test(raw.body)) {
-    const message = "Your guards take no pictures and no files, which they cannot read. Nothing of it was sent on.";
-    throw new AppError("compliance_blocked", message, { param: "messages" });
-  }
-  takeBy(guard, "input", body);
-  return { ...caller, guard };
+  const guarded = { ...caller, guard };
+  const findRouting = async () => ({ requested, model, reason: "named", fallbacks: [] });
+  await notingBlocked(deps, guarded, { kind: "chat", isStreamed: false, findRouting }, () => {
+    const hasMedia = /"type"\s*:\s*"(?:image|document)"/.test(raw.body);
+    if (hasMedia && !guard.takesMedia && guard.has("input", "block")) guard.refuseMedia("messages");
+    takeBy(guard, "input", JSON.parse(raw.body));
+  });
+  return guarded;
 }
 
 /** The error of an answer that must not pass. */

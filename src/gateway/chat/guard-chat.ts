@@ -1,7 +1,6 @@
 import type { GuardedText } from "../../guards/call-guard.ts";
 import { mapAllTexts, mapTexts } from "../../guards/map-texts.ts";
 import type { StreamGuard } from "../../guards/stream-guard.ts";
-import { AppError } from "../../lib/errors.ts";
 import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
 import type { AssistantPart, Content, Message, ReasoningPart, ToolCall } from "../messages.ts";
 import type { CompletionResult, StreamPart } from "../providers/provider.ts";
@@ -73,9 +72,7 @@ function refuseMedia(guard: PolicyGuard, messages: readonly Message[]): void {
     if (typeof content === "string" || !guard.has(role === "tool" ? "toolOutput" : "input", "block")) continue;
     const part = content.findIndex(({ type }) => type !== "text");
     if (part < 0) continue;
-    const param = `messages[${at}].content[${part}]`;
-    const message = `${param}: your guards take no pictures and no files, which they cannot read. Nothing of it was sent on.`;
-    throw new AppError("compliance_blocked", message, { param });
+    guard.refuseMedia(`messages[${at}].content[${part}]`);
   }
 }
 
@@ -95,17 +92,24 @@ export function guardAnswer<A extends Answer>(guard: PolicyGuard, answer: A): A 
   const guarded = mapAllTexts(map, guard.take);
   const { parts } = answer;
   if (parts === undefined) return guarded;
-  const own = parts.filter((part) => part.type !== "reasoning" || isClear(guard, part.item));
+  // The parts say again what the answer says as a whole: a value is counted once.
+  const again = (texts: GuardedText[]) => guard.take(texts, { isCounted: false });
+  const isSaid = answer.reasoning !== undefined;
+  const own = parts.filter((part) => part.type !== "reasoning" || isClear(guard, part.item, isSaid));
   return {
     ...guarded,
-    parts: mapAllTexts((visit) => own.map((part) => mapPart(part, "output", "parts", visit)), guard.take),
+    parts: mapAllTexts((visit) => own.map((part) => mapPart(part, "output", "parts", visit)), again),
   };
 }
 
-/** Whether nothing in an item of reasoning would be changed; one that would is left out, since its provider has signed it. */
-function isClear(guard: PolicyGuard, item: Record<string, unknown>): boolean {
+/**
+ * Whether nothing in an item of reasoning would be changed; one that would is left out, since its provider has signed it. `isSaid`: its
+ * text was read before, so that its values are counted.
+ */
+function isClear(guard: PolicyGuard, item: Record<string, unknown>, isSaid: boolean): boolean {
   const { id: _, ...said } = item;
-  const guarded = mapAllTexts((visit) => mapTexts(said, { place: "output", field: "reasoning" }, visit), guard.take);
+  const take = (texts: GuardedText[]) => guard.take(texts, { isCounted: !isSaid });
+  const guarded = mapAllTexts((visit) => mapTexts(said, { place: "output", field: "reasoning" }, visit), take);
   return JSON.stringify(guarded) === JSON.stringify(said);
 }
 
@@ -154,9 +158,11 @@ export function makePartsGuard(guard: PolicyGuard) {
     if (type === "tool-call-delta") return guard.stream("toolInput", "toolCalls", true);
     return guard.stream("output", type === "text-delta" ? "text" : "reasoning");
   });
+  let isSaid = false;
   const guardOne = (part: StreamPart): StreamPart[] => {
+    isSaid ||= part.type === "reasoning-delta";
     if (isDelta(part)) return take(part);
-    if (part.type === "reasoning-item") return [...flush(), ...(isClear(guard, part.item) ? [part] : [])];
+    if (part.type === "reasoning-item") return [...flush(), ...(isClear(guard, part.item, isSaid) ? [part] : [])];
     return part.type === "end" ? [...flush(), part] : [part];
   };
   const guardParts = (parts: readonly StreamPart[]) => parts.flatMap(guardOne);

@@ -1,4 +1,3 @@
-import type { GuardCount } from "../../guards/rules.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError, type ErrorView, toErrorView, withoutText } from "../../lib/errors.ts";
 import { newId } from "../../lib/ids.ts";
@@ -38,8 +37,6 @@ export type GatewayCaller = {
   guard?: PolicyGuard | undefined;
   /** Whether nothing of the answer is kept, so that values that were masked may stand in it. */
   mayRestore?: boolean | undefined;
-  /** Called with what a guard has found. */
-  onGuarded?: ((counts: readonly GuardCount[]) => void) | undefined;
 };
 
 /** What the record of a call says of its guard. */
@@ -149,7 +146,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
     onCharged: failedAttempts.add,
     settle: (end: CallEnd): Settlement => {
       if (settlement !== undefined) return settlement;
-      const isCached = end.isCached === true;
+      const { isCached = false } = end;
       const { usage: own, isReported } = countUsage(end);
       const ownNanoUsd = isCached ? 0 : toNanoUsd(routing.model, own);
       const failed = failedAttempts.sum();
@@ -158,7 +155,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
       held?.settle(costNanoUsd);
       caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
-      const error = end.error === undefined ? undefined : withoutText(toErrorView(end.error));
+      const { error, outcome } = outcomeOf(end, caller.signal);
       ledger.record({
         _id: logId,
         tenantId: caller.tenantId,
@@ -169,7 +166,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         model: routing.model.id,
         provider: routing.model.provider,
         isStreamed: about.isStreamed,
-        outcome: toOutcome(error, caller.signal),
+        outcome,
         inputTokens: usage.inputTokens,
         outputTokens: usage.outputTokens,
         usageSource: isReported && !failed ? "provider" : "estimate",
@@ -181,7 +178,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         ...defined({ requestId, endUser: caller.endUser, finishReason: end.finishReason, error, firstTokenMs }),
         ...caller.origin,
         ...(caller.guard && guardOf(caller.guard)),
-        ...defined({ content: about.areTextsKept ? end.content?.() : undefined }),
+        ...(about.areTextsKept && outcome !== "blocked" && defined({ content: end.content?.() })),
       });
       const providerMs = round(durationMs - (firstAttemptAt - startedAt));
       const timingsMs = defined({ total: durationMs, provider: providerMs, firstToken: firstTokenMs });
@@ -209,9 +206,16 @@ function capRequest(request: CompletionRequest, { nanoUsd, bounds }: Reservation
   return { ...request, maxTokens: bounds.answerFor(leftNanoUsd) };
 }
 
-function toOutcome(error: ErrorView | undefined, signal: AbortSignal): CompletionRecord["outcome"] {
+function outcomeOf({ error: thrown }: CallEnd, signal: AbortSignal) {
+  const error = thrown === undefined ? undefined : withoutText(toErrorView(thrown));
+  return { error, outcome: toOutcome(error, signal) };
+}
+
+/** How a call ended, as its record says it. */
+export function toOutcome(error: ErrorView | undefined, signal?: AbortSignal): CompletionRecord["outcome"] {
   if (error === undefined) return "completed";
-  return signal.aborted || error.code === "client_closed" ? "aborted" : "failed";
+  if (error.code === "compliance_blocked") return "blocked";
+  return signal?.aborted || error.code === "client_closed" ? "aborted" : "failed";
 }
 
 const round = (ms: number) => Math.round(ms * 1_000) / 1_000;

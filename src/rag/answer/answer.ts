@@ -22,6 +22,8 @@ type AnswerDeps = {
   query: RunQuery;
   gateway: Pick<Gateway, "plan" | "answer" | "stream">;
   store: { documents: Pick<Store["documents"], "describe"> };
+  /** Keeps an answer for those who rate it. */
+  keep(caller: GatewayCaller, asked: Pick<AnswerInput, "query" | "history">, answer: Answer): Promise<void>;
 };
 type Planned = Awaited<ReturnType<Gateway["plan"]>>;
 /** A search that was made, and the chat that answers from it; none, if it has found too little. */
@@ -44,13 +46,21 @@ export function makeAnswering(deps: AnswerDeps) {
           { ...outcome, type: "end" },
         ];
       };
-      for await (const events of converse(prepared, ask))
-        for (const event of events) if (isEnd(event)) return toAnswer(event);
+      for await (const events of converse(prepared, ask)) {
+        const end = events.find(isEnd);
+        if (end === undefined) continue;
+        await deps.keep(caller, input, toAnswer(end));
+        return toAnswer(end);
+      }
       throw streamCut();
     },
     /** The same, part by part. The search is made before the first part is there. Throws the same, also in the middle. */
     async *stream(caller: AnswerCaller, input: AnswerInput): AsyncGenerator<AnswerEvent[]> {
-      yield* converse(await prepare(deps, caller, input), gateway.stream);
+      for await (const events of converse(await prepare(deps, caller, input), gateway.stream)) {
+        const end = events.find(isEnd);
+        if (end) await deps.keep(caller, input, toAnswer(end)); // it can be rated as soon as it is there
+        yield events;
+      }
     },
   };
 }

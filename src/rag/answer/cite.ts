@@ -13,11 +13,13 @@ const MAX_SENTENCES = 12;
 /** A passage that a model gets, and where its document was read. */
 export type AnswerPassage = QueryResult & { url?: string };
 
+type Citable = Pick<AnswerPassage, "chunkId" | "documentId" | "title" | "page" | "heading" | "url" | "content">;
+
 /** Makes what cites the passages of one answer; `searched` are the question and what else was searched for. */
-export function makeCiting(passages: readonly AnswerPassage[], searched: readonly string[]) {
+export function makeCiting(passages: readonly Citable[], searched: readonly string[]) {
   const citations: AnswerCitation[] = [];
   /** The number of a citation, which is made unless there is the same one. */
-  const add = (passage: AnswerPassage, quote: string): number | undefined => {
+  const add = (passage: Citable, quote: string): number | undefined => {
     const { chunkId, documentId, title, page, heading, url } = passage;
     const known = citations.findIndex((one) => one.chunkId === chunkId && one.quote === quote);
     if (known >= 0) return known + 1;
@@ -26,7 +28,7 @@ export function makeCiting(passages: readonly AnswerPassage[], searched: readonl
     return citations.push({ documentId, chunkId, title, ...place, quote, ...(url === undefined ? {} : { url }) });
   };
   /** Words of a passage that bear a statement out: those that the model quotes, else its sentence that is most alike. */
-  const findSupport = ({ content }: AnswerPassage, statement: string, quoted: string | undefined) => {
+  const findSupport = ({ content }: Citable, statement: string, quoted: string | undefined) => {
     const quote = quoted === undefined ? undefined : findQuote(content, quoted);
     if (quote !== undefined) return quote;
     // An answer in another language shares no words with its passage, but what was searched for does.
@@ -47,12 +49,12 @@ export function makeCiting(passages: readonly AnswerPassage[], searched: readonl
       });
       return [...new Set(numbers)].map((number) => (number === undefined ? "" : `[${number}]`)).join("");
     },
-    /** Finds the passages that an answer without marks rests on. */
-    citeUnmarked(answer: string): void {
+    /** Finds the passages that an answer without marks rests on: each has `least` of the words of one of its sentences. */
+    citeUnmarked(answer: string, least = ALIKE): void {
       for (const sentence of answer.split(/(?<=[.!?])\s+|\n+/).slice(0, MAX_SENTENCES)) {
         const found = passages.map((passage) => ({ passage, at: findSentence(passage.content, sentence) }));
         const [best] = found.toSorted((a, b) => (b.at?.share ?? 0) - (a.at?.share ?? 0));
-        if (best?.at && best.at.share >= ALIKE) add(best.passage, best.at.quote);
+        if (best?.at && best.at.share >= least) add(best.passage, best.at.quote);
       }
     },
   };

@@ -32,7 +32,7 @@ export function boundPassages(passages: readonly AnswerPassage[]): AnswerPassage
 }
 
 /** The end of a conversation, as much of it as is read. */
-function boundHistory(history: History, most = MAX_HISTORY): History {
+export function boundHistory(history: History, most = MAX_HISTORY): History {
   let left = most;
   const kept: History = [];
   for (const { role, content } of history.toReversed()) {

@@ -45,22 +45,20 @@ export const answerBodySchema = z.object({
 });
 export type AnswerInput = z.output<typeof answerBodySchema>;
 
-const citationSchema = z
-  .object({
-    documentId: idSchema("document"),
-    chunkId: z.string(),
-    title: z.string(),
-    page: z.int().optional(),
-    heading: z.string().optional().describe("The headings above, joined by ` > `"),
-    quote: z.string().describe("Words of the passage, as it has them"),
-    url: z.string().optional().describe("Where the document was read, if it has a URL"),
-  })
-  .describe("What `[1]` in the answer stands for is the first one");
+export const citationSchema = z.object({
+  documentId: idSchema("document"),
+  chunkId: z.string(),
+  title: z.string(),
+  page: z.int().optional(),
+  heading: z.string().optional().describe("The headings above, joined by ` > `"),
+  quote: z.string().describe("Words of the passage, as it has them"),
+  url: z.string().optional().describe("Where the document was read, if it has a URL"),
+});
 export type AnswerCitation = z.output<typeof citationSchema>;
 
 const answerFields = {
   answer: z.string().describe("With `[n]` after what rests on the n-th citation"),
-  citations: z.array(citationSchema),
+  citations: z.array(citationSchema).describe("What `[1]` in the answer stands for is the first one"),
   found: z.boolean().describe("Whether the documents hold an answer: there are citations"),
   coverage: z.number().min(0).max(1).describe("The share of the question's words that the best passages hold"),
   model: z.string().nullable().describe("The model that answered; null if none was asked"),

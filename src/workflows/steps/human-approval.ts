@@ -3,8 +3,8 @@ import { askApproval } from "../../definitions/approvals.ts";
 import { Suspended } from "../../jobs/reschedule.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
-import { derivedId } from "../../lib/ids.ts";
 import type { ApprovalRecord } from "../../store/approval-store.ts";
+import { approvalIdOf } from "../withdraw-approvals.ts";
 import { commonFields, type StepKind, type StepWork, template, textField } from "./step.ts";
 
 /** How long an approval waits, in ms. */
@@ -28,6 +28,7 @@ export const humanApproval: StepKind<HumanApproval> = {
   schema,
   summary: "assigneeRole (owner or admin), timeoutMs?, message?",
   fields: ({ message }) => textField("message", message),
+  hasOwnTime: true,
   effect(output) {
     const { decision } = Object(output) as { decision?: unknown }; // what `toDecisionOutput` makes
     return decision === "rejected" || decision === "expired" ? { end: decision } : {};
@@ -38,7 +39,7 @@ export const humanApproval: StepKind<HumanApproval> = {
     if (approval.status === "cancelled") throw new AppError("cancelled", "The run was cancelled.");
     const { tenantId } = run;
     if (approval.status !== "pending") {
-      await deps.store.workflowRuns.goOn(tenantId, run._id);
+      await deps.store.workflowRuns.goOn(tenantId, run._id, work.place.path);
       return { output: toDecisionOutput(approval), startedAt: approval.createdAt };
     }
     const { _id: approvalId, assigneeRole, createdAt: since, expiresAt } = approval;
@@ -51,7 +52,7 @@ export const humanApproval: StepKind<HumanApproval> = {
 /** The step's approval: its record, which is made at the first attempt. */
 async function approvalOf({ deps, run, step, place, fill }: StepWork<HumanApproval>): Promise<ApprovalRecord> {
   const { tenantId, _id: runId, workflowId, name: workflowName } = run;
-  const approvalId = derivedId("approval", { at: run.createdAt, from: `${runId}:${place.path}` });
+  const approvalId = approvalIdOf(run, place.path);
   const there = await deps.store.approvals.get(tenantId, approvalId);
   if (there) return there;
   const { message } = await fill();

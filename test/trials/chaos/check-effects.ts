@@ -1,5 +1,5 @@
 import { type ApprovalRecord, approvalCollection } from "../../../src/store/approval-store.ts";
-import { type WorkflowStepRecord, workflowStepCollection } from "../../../src/store/workflow-run-store.ts";
+import { type WorkflowStepRecord, workflowStepCollection } from "../../../src/store/workflow-step-store.ts";
 import type { JobOf } from "./check-jobs.ts";
 import { about, type Check, type Evidence, total } from "./evidence.ts";
 import type { Accepted } from "./load.ts";

@@ -23,7 +23,14 @@ export async function measureScale(disposables: Disposables): Promise<string[]> 
   for (const path of listsOf(made)) measured.push(await measureList(desk, path));
   const window = await openWindow(await openBrowser(disposables), { url: desk.url, name: "owner" });
   await signIn(window, desk.apiKey);
-  for (const path of ["/", "/console/runs", "/console/runs?q=desk&range=week", "/console/documents", "/console/calls", "/console/approvals?status=approved"]) {
+  for (const path of [
+    "/",
+    "/console/runs",
+    "/console/runs?q=desk&range=week",
+    "/console/documents",
+    "/console/calls",
+    "/console/approvals?status=approved",
+  ]) {
     measured.push(await measurePaint(window, path));
   }
   for (const { name, median, worst, limit } of measured) {

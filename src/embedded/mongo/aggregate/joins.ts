@@ -1,5 +1,5 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
-import { decodeFields, withArray, withDocument } from "../bson/stored-fields.ts";
+import { decodeFields, withField } from "../bson/stored-fields.ts";
 import { failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { readFields } from "../fields.ts";
 import { limit, type NamedStage, readStage } from "./pipeline.ts";
@@ -47,7 +47,7 @@ function lookUp(documents: Documents, operand: unknown, others: Others, unwind?:
   if ([localField, foreignField, as].some((path) => path.includes("."))) throw notOffered("a path in $lookup");
   const add = unwind
     ? unwound(as, unwind)
-    : (document: Uint8Array, found: readonly Uint8Array[]) => [withArray(document, as, found)];
+    : (document: Uint8Array, found: readonly Uint8Array[]) => [withField(document, as, found)];
   const find = others.matching(from, pipeline.map(readStage));
   const read = new Set([localField, as]);
   const known = new Map<string, readonly Uint8Array[]>();
@@ -72,7 +72,7 @@ function unwound(as: string, [, operand]: NamedStage) {
   const { path, preserveNullAndEmptyArrays: isKept = false } = readFields("$unwind", given, unwindShape);
   if (path !== `$${as}`) throw notOffered("$unwind of what the $lookup before it has not added");
   return (document: Uint8Array, found: readonly Uint8Array[]) =>
-    found.length === 0 && isKept ? [document] : found.map((one) => withDocument(document, as, one));
+    found.length === 0 && isKept ? [document] : found.map((one) => withField(document, as, one));
 }
 
 const unwindShape = { path: "text", preserveNullAndEmptyArrays: "flag" } as const;

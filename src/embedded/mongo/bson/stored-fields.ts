@@ -31,14 +31,11 @@ export function pickFields(
   return joinFields(kept);
 }
 
-/** A stored document with an array of others behind its fields. */
-export function withArray(stored: Uint8Array, name: string, items: readonly Uint8Array[]): Uint8Array {
-  return joinFields([stored.subarray(4, -1), elementHead(BSONType.array, name), joinArray(items)]);
-}
-
-/** A stored document with another one behind its fields. */
-export function withDocument(stored: Uint8Array, name: string, other: Uint8Array): Uint8Array {
-  return joinFields([stored.subarray(4, -1), elementHead(BSONType.object, name), other]);
+/** A stored document with a field more behind its own: another document, or an array of such. */
+export function withField(stored: Uint8Array, name: string, value: Uint8Array | readonly Uint8Array[]): Uint8Array {
+  const isOne = value instanceof Uint8Array;
+  const head = elementHead(isOne ? BSONType.object : BSONType.array, name);
+  return joinFields([stored.subarray(4, -1), head, isOne ? value : joinArray(value)]);
 }
 
 /** What stands before an element's value: the byte of its type, and its name. */

@@ -31,12 +31,8 @@ export function findRows(collection: Collection | undefined, query: Query): Iter
   if (id !== undefined) return findByKey(collection, encodeValue(id), query.fields).values();
   const plan = planQuery(collection, query);
   const { filter, limit } = query;
-  const rows = runPlan(
-    collection,
-    { ...plan, fields: fieldsOf(query, plan) },
-    filter,
-    plan.isSorted ? limit : undefined,
-  );
+  const shown = { ...plan, fields: fieldsOf(query, plan) };
+  const rows = runPlan(collection, shown, filter, plan.isSorted ? limit : undefined);
   const sorted = plan.isSorted ? rows : sortRows(rows, query.sort ?? {}, limit);
   return limit ? sorted.take(limit) : sorted;
 }
@@ -88,8 +84,7 @@ function sortRows(rows: Iterable<Row>, sort: Sort, limit = 0): IteratorObject<Ro
     kept.push({ key: sortKey(row.document(), sort), row });
     if (kept.length > enough) order().splice(limit);
   }
-  const sorted = order().values();
-  return sorted.map(({ row }) => row);
+  return Iterator.from(order()).map(({ row }) => row);
 }
 
 /**
@@ -106,10 +101,7 @@ export function* runPlan(collection: Collection, plan: Plan, filter: Document, l
 }
 
 function* candidates(collection: Collection, { scan, fields }: Plan, chunk: number): Generator<Row> {
-  if (scan === undefined) {
-    yield* allRows(collection);
-    return;
-  }
+  if (scan === undefined) return yield* allRows(collection);
   const seen = scan.index.multikey === 0 ? undefined : new Set<number>();
   const ranges = scan.isBackward ? scan.ranges.toReversed() : scan.ranges;
   const isOfIds = scan.isOfKeys && scan.index === collection.idIndex;

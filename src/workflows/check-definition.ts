@@ -1,0 +1,135 @@
+import { checkChatModel } from "../definitions/definitions.ts";
+import { AppError, invalidRequest } from "../lib/errors.ts";
+import type { WorkflowsDeps } from "./deps.ts";
+import type { StepTexts } from "./evaluate.ts";
+import type { WorkflowBody } from "./schemas.ts";
+import { eachStep, kindOf, type PlannedStep, planSteps, type Step } from "./steps.ts";
+
+/** Workflows that run inside of each other at most. */
+const MAX_DEPTH = 5;
+
+/** A definition to check; `workflowId`: of the workflow that it is to replace. */
+type Checked = { tenantId: string; body: WorkflowBody; workflowId?: string | undefined };
+
+/** Told of each problem; what it throws ends the check. */
+type Report = (problem: AppError) => void;
+
+/**
+ * Reports what the schema cannot say of a definition: ids that are not unique, errors that do not lead on, models, agents and
+ * workflows that do not exist, workflows that run themselves, addresses that may not be called, expressions that do not parse, or
+ * name steps that do not come before, an input schema that is none. Each problem has the `param` of its field: `invalid_request`,
+ * `unknown_model`, `source_refused`. @throws what is no problem of the definition, as the evaluator; what `report` throws.
+ */
+export async function checkDefinition(deps: WorkflowsDeps, checked: Checked, report: Report): Promise<void> {
+  const { tenantId, body } = checked;
+  const plan = planSteps(body.steps);
+  const texts: StepTexts[] = [];
+  lookThrough(plan, { known: new Set(), names: [], ids: new Set(), texts, report });
+  for (const { field, step } of eachStep(plan)) {
+    const kind = kindOf(step);
+    const model = kind.model?.(step);
+    try {
+      await kind.check?.(step, { deps, tenantId, field });
+      if (model !== undefined) await checkChatModel(deps.gateway, { tenantId, model, param: `${field}.model` });
+      if (step.type === "workflow") await checkCalls(deps, checked, { workflowId: step.workflowId, field });
+    } catch (error) {
+      report(asProblem(error));
+    }
+  }
+  await checkExpressions(deps, checked, texts, report);
+}
+
+/** @throws what is no problem of a definition. */
+function asProblem(error: unknown): AppError {
+  if (error instanceof AppError && error.param !== undefined) return error;
+  throw error;
+}
+
+type Looking = {
+  /** The steps that may be named here, and what is seen besides, as the item of a list. */
+  known: Set<string>;
+  names: readonly string[];
+  /** All ids so far. */
+  ids: Set<string>;
+  texts: StepTexts[];
+  report: Report;
+};
+
+/**
+ * Collects the expressions of steps, and what they may name: the steps before, the branches of `parallel` apart, and within
+ * `for_each` the item. Reports ids that are there already, and errors that lead to no later step of their list.
+ */
+function lookThrough(list: readonly PlannedStep[], at: Looking): void {
+  const { known, names, ids, texts, report } = at;
+  for (const [index, { id, field, step, branches }] of list.entries()) {
+    if (ids.has(id))
+      report(invalidRequest(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`));
+    ids.add(id);
+    const target = typeof step.onError === "object" && "goto" in step.onError ? step.onError.goto : undefined;
+    if (target !== undefined && !list.slice(index + 1).some((later) => later.id === target))
+      report(invalidRequest(`${field}.onError.goto`, `${target} is no later step of the same list.`));
+    const kind = kindOf(step);
+    texts.push({ field, fields: kind.fields(step), known: [...known], names });
+    const within = [...names, ...(kind.names?.(step) ?? [])];
+    const isApart = step.type === "parallel" || step.type === "for_each";
+    const before = new Set(known);
+    for (const inner of Object.values(branches)) {
+      const own = isApart ? new Set(before) : known;
+      lookThrough(inner, { ...at, known: own, names: within });
+      if (step.type === "parallel") for (const one of own) known.add(one);
+    }
+    known.add(id);
+  }
+}
+
+/** @throws AppError `invalid_request` when a workflow that a step runs leads back to this one, or too deep. */
+async function checkCalls(
+  { store }: WorkflowsDeps,
+  { tenantId, workflowId: own }: Checked,
+  { workflowId, field }: { workflowId: string; field: string },
+): Promise<void> {
+  const param = `${field}.workflowId`;
+  let level = [workflowId];
+  const seen = new Set<string>();
+  for (let depth = 2; level.length > 0; depth += 1) {
+    if (level.some((id) => id === own)) throw invalidRequest(param, "That workflow runs this one: it would never end.");
+    if (depth > MAX_DEPTH)
+      throw invalidRequest(param, `Workflows would run inside of each other deeper than ${MAX_DEPTH}.`);
+    const next: string[] = [];
+    for (const id of level) {
+      const found = seen.has(id) ? null : await store.workflows.get(tenantId, id);
+      seen.add(id);
+      const steps: Step[] = found === null ? [] : JSON.parse(found.definition).steps; // checked when it was written
+      for (const { step } of eachStep(planSteps(steps))) if (step.type === "workflow") next.push(step.workflowId);
+    }
+    level = [...new Set(next)];
+  }
+}
+
+/** All at once, as a rule; step by step when there is a problem. */
+async function checkExpressions(
+  { evaluator }: WorkflowsDeps,
+  { tenantId, body: { inputSchema } }: Checked,
+  steps: readonly StepTexts[],
+  report: Report,
+): Promise<void> {
+  let first: AppError;
+  try {
+    return await evaluator.checkDefinition(
+      { tenantId },
+      { steps: [...steps], ...(inputSchema ? { inputSchema } : {}) },
+    );
+  } catch (error) {
+    first = asProblem(error);
+  }
+  let isTold = false;
+  for (const one of steps) {
+    try {
+      await evaluator.checkDefinition({ tenantId }, { steps: [one] });
+    } catch (error) {
+      report(asProblem(error));
+      isTold = true;
+    }
+  }
+  if (!isTold || first.param?.startsWith("inputSchema")) report(first);
+}

@@ -1,0 +1,66 @@
+import { AppError, fromErrorView } from "../lib/errors.ts";
+import { derivedId } from "../lib/ids.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import { isFinal } from "../store/job-state.ts";
+import { isDuplicateKey } from "../store/writes.ts";
+import { fromStoredCaller } from "../tenancy/roles.ts";
+import { type Attempt, noteOpen } from "./attempt.ts";
+import type { Course, Walk } from "./course.ts";
+import { Waiting } from "./pauses.ts";
+import type { ChildEnd, StartChild } from "./steps/step.ts";
+
+/** Errors of a job that another one would have too. */
+const lasting = ["budget_exhausted", "quota_exceeded", "compliance_blocked", "not_found"];
+
+/**
+ * Starts the job of a step, under an id that follows from the run, the step and its attempt, or finds it; returns how it ended.
+ * @throws Waiting until then.
+ */
+export async function startChild(
+  on: Walk,
+  course: Course,
+  attempt: Attempt,
+  { kind, accept, spentOf }: StartChild,
+): Promise<ChildEnd> {
+  const { deps, run, context } = on;
+  const { tenantId, jobId: parentJobId } = run;
+  const from = `${run._id}:${attempt.path}:${attempt.attempts}`;
+  const jobId = derivedId("job", { at: run.createdAt, from });
+  let job = await deps.jobs.find(tenantId, jobId);
+  if (!job) {
+    await deps.jobs.expectChildren({ tenantId, _id: parentJobId });
+    const caller = fromStoredCaller(tenantId, run.caller);
+    const given = { caller, jobId, parentJobId, isInteractive: !course.isNested };
+    job = await acceptOnce(on, jobId, () => accept(given));
+    await context.confirm(); // a worker that has lost the run must not go on with it
+  }
+  if (course.frame.open.get(attempt.path)?.child?.jobId !== jobId)
+    await noteOpen(on, course.frame, attempt, { status: "waiting", child: { kind, jobId, ids: job.subject } });
+  if (!isFinal(job.status)) throw new Waiting(() => hasEnded(on, jobId));
+  if (job.status === "completed") return { result: job.result };
+  return { failure: toFailure(job), spent: await spentOf?.(job) };
+}
+
+async function acceptOnce({ deps, run }: Walk, jobId: string, accept: () => Promise<{ job: JobRecord }>) {
+  try {
+    return (await accept()).job;
+  } catch (error) {
+    const other = isDuplicateKey(error) ? await deps.jobs.find(run.tenantId, jobId) : null;
+    if (other) return other;
+    throw error;
+  }
+}
+
+async function hasEnded({ deps, run }: Walk, jobId: string): Promise<boolean> {
+  const state = (await deps.jobs.statesOf(run.tenantId, [jobId])).get(jobId);
+  return state === undefined || isFinal(state);
+}
+
+function toFailure({ status, error, _id: jobId, kind }: JobRecord): AppError {
+  if (status === "cancelled") return new AppError("wrong_state", "The job was cancelled.", { details: { jobId } });
+  const { code, message, details } = fromErrorView(error, `The ${kind} failed.`);
+  return new AppError(code === "cancelled" ? "wrong_state" : code, message, {
+    retryable: !lasting.includes(code),
+    details: { ...Object(details), jobId },
+  });
+}

@@ -1,0 +1,404 @@
+import { expect } from "chai";
+import { pollUntil } from "../support/poll-until.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+import {
+  chatModel,
+  condition,
+  openWorkflowHarness,
+  stepsOf,
+  type WorkflowHarness,
+} from "../support/workflow-harness.ts";
+
+describe("a workflow", function () {
+  this.timeout(60_000);
+  let harness: WorkflowHarness;
+  before(async () => {
+    harness = await openWorkflowHarness();
+    harness.model.play(({ input }) => ({ text: `Answer to ${input}` }));
+    harness.site.on("/effect", (_, response) => void response.writeHead(204).end());
+    harness.site.on("/fails", (_, response) => void response.writeHead(500).end());
+  });
+  after(() => harness.close());
+
+  const set = (id: string, values: object) => ({ type: "set", id, values });
+  const makeAgent = async (more: object = {}) => {
+    const made = await harness.member.post("/agents", {
+      ...{ name: "Helper", model: chatModel, systemPrompt: "Help.", tools: [] },
+      ...more,
+    });
+    return made.string("agentId");
+  };
+
+  it("gives names to values, of their types", async () => {
+    const run = await harness.run([set("a", { n: "{{ input.n + 1 }}", text: "n is {{ input.n }}" })], { n: 1 });
+    expect(run.at("output")).to.deep.equal({ n: 2, text: "n is 1" });
+  });
+
+  it("waits for a time, and goes on", async () => {
+    const run = await harness.run([{ type: "wait", ms: 300 }, set("b", { ok: true })]);
+    expect(run.at("status"), run.text).to.equal("completed");
+    expect(run.at("output")).to.deep.equal({ ok: true });
+  });
+
+  it("walks through branches at the same time, each with its own previous", async () => {
+    const branches = {
+      one: [set("x", { v: 1 }), set("x2", { v: "{{ previous.v + 1 }}" })],
+      two: [{ type: "wait", ms: 200 }, set("y", { v: 10 })],
+    };
+    const run = await harness.run([
+      { type: "parallel", id: "both", branches },
+      set("sum", { v: "{{ steps.x2.output.v + steps.y.output.v }}" }),
+    ]);
+    expect(run.at("output"), run.text).to.deep.equal({ v: 12 });
+    expect(stepsOf(run).find(({ id }) => id === "both")?.output).to.deep.equal({ one: { v: 2 }, two: { v: 10 } });
+  });
+
+  it("runs an agent, a pattern and another workflow as jobs of their own", async () => {
+    const agentId = await makeAgent();
+    const inner = await harness.create([set("double", { n: "{{ input * 2 }}" })]);
+    const run = await harness.run(
+      [
+        { type: "agent", id: "ask", agentId, input: "Say {{ input }}" },
+        { type: "workflow", id: "sub", workflowId: inner, input: "{{ input }}" },
+        {
+          type: "composite",
+          id: "many",
+          pattern: "critique",
+          profile: "coding",
+          input: "Check {{ steps.ask.output }}",
+        },
+      ],
+      21,
+    );
+    expect(run.at("status"), run.text).to.equal("completed");
+    const [ask, sub, many] = stepsOf(run) as unknown as { output: unknown; child: { jobId: string; kind: string } }[];
+    expect(ask?.output).to.equal("Answer to Say 21");
+    expect(sub?.output).to.deep.equal({ n: 42 });
+    expect(many?.output).to.be.a("string");
+    const jobs = await harness.member.get(`/jobs?parentJobId=${run.string("jobId")}`);
+    expect((jobs.at("data") as { jobId: string }[]).map(({ jobId }) => jobId)).to.have.members(
+      [ask, sub, many].map((step) => step?.child.jobId),
+    );
+  });
+
+  it("repeats steps for each item, in order, and says how far it is", async () => {
+    const items = Array.from({ length: 100 }, (_, n) => n);
+    const run = await harness.run(
+      [
+        {
+          ...{ type: "for_each", id: "loop", items: "input", concurrency: 7 },
+          do: [
+            set("twice", { n: "{{ item * 2 }}" }),
+            condition(
+              "item_index < 50",
+              [set("low", { n: "{{ previous.n }}" })],
+              [{ type: "wait", ms: 1 }, set("high", { n: "{{ steps.twice.output.n }}" })],
+            ),
+          ],
+        },
+      ],
+      items,
+    );
+    expect(run.at("status"), run.text.slice(0, 500)).to.equal("completed");
+    expect(run.at("output")).to.deep.equal(items.map((n) => ({ n: n * 2 })));
+    expect(stepsOf(run)[0]).to.have.deep.property("items", { done: 100, total: 100, failed: 0 });
+  });
+
+  it("goes on after an item that failed, or stops with it", async () => {
+    const step = (onError: string) => ({
+      ...{ type: "for_each", id: "loop", items: "input", onError, concurrency: 1 },
+      do: [set("part", { n: "{{ 10 / item }}" })],
+    });
+    const goneOn = await harness.run([step("continue")], [1, 0, 2]);
+    expect(goneOn.at("status"), goneOn.text).to.equal("completed");
+    const output = goneOn.at("output") as object[];
+    expect([output[0], output[2]]).to.deep.equal([{ n: 10 }, { n: 5 }]);
+    expect(output[1]).to.have.nested.property("error.code", "invalid_request");
+    const stopped = await harness.run([step("stop")], [1, 0, 2]);
+    expect(stopped.at("status")).to.equal("failed");
+    expect(stopped.at("error.details.path")).to.equal("0/do[1]/0");
+    expect(stepsOf(stopped)[0]).to.have.property("status", "failed");
+  });
+
+  it("goes on after an error as the step says, and reads it", async () => {
+    const url = `${harness.site.origin}/fails`;
+    const call = (onError: object) => ({
+      type: "webhook",
+      id: "call",
+      url,
+      method: "POST",
+      retry: { attempts: 1, backoffMs: 0 },
+      onError,
+    });
+    const jumped = await harness.run([
+      call({ goto: "mend" }),
+      set("skipped", { no: 1 }),
+      set("mend", { code: "{{ steps.call.error.code }}" }),
+    ]);
+    expect(jumped.at("output"), jumped.text).to.deep.equal({ code: "webhook_failed" });
+    expect(stepsOf(jumped).map(({ id }) => id)).to.deep.equal(["call", "mend"]);
+    const defaulted = await harness.run([call({ default: { n: 3 } }), set("used", { n: "{{ previous.n }}" })]);
+    expect(defaulted.at("output"), defaulted.text).to.deep.equal({ n: 3 });
+  });
+
+  it("fails a step whose time is over", async () => {
+    const run = await harness.run([
+      {
+        type: "parallel",
+        id: "slow",
+        timeoutMs: 300,
+        branches: { a: [{ type: "wait", ms: 60_000 }] },
+        onError: { default: "late" },
+      },
+      set("after", { v: "{{ previous }}" }),
+    ]);
+    expect(run.at("output"), run.text).to.deep.equal({ v: "late" });
+  });
+
+  it("is suspended by the approval of a workflow that it runs, and ends as that does", async () => {
+    const inner = await harness.create([
+      { type: "human_approval", id: "ok", assigneeRole: "admin" },
+      set("after", { done: true }),
+    ]);
+    const outer = await harness.create([
+      { type: "workflow", id: "sub", workflowId: inner },
+      set("last", { v: "{{ previous.done }}" }),
+    ]);
+    for (const [decision, status] of [
+      ["approved", "completed"],
+      ["rejected", "rejected"],
+    ] as const) {
+      const runId = await harness.start(outer);
+      const approval = await pollUntil(
+        async () =>
+          (await harness.admin.get("/workflows/approvals")).at("data[0]") as { approvalId: string } | undefined,
+      );
+      expect((await harness.member.get(`/workflows/${outer}/runs/${runId}`)).at("status")).to.equal("running");
+      await harness.admin.post(`/workflows/approvals/${approval.approvalId}/decide`, { decision });
+      const run = await harness.reach(outer, runId, "completed", "failed", "rejected");
+      expect(run.at("status"), run.text).to.equal(status);
+    }
+  });
+
+  it("takes what it has started with it when it is cancelled", async () => {
+    const inner = await harness.create([{ type: "human_approval", id: "ok", assigneeRole: "admin" }]);
+    const middle = await harness.create([
+      { type: "for_each", items: "[1, 2, 3]", do: [{ type: "workflow", workflowId: inner }] },
+    ]);
+    const outer = await harness.create([
+      {
+        type: "parallel",
+        branches: { a: [{ type: "workflow", workflowId: middle }], b: [{ type: "wait", event: "never" }] },
+      },
+    ]);
+    const runId = await harness.start(outer);
+    const open = async () => (await harness.admin.get("/workflows/approvals")).at("data") as object[];
+    await pollUntil(async () => (await open()).length === 3);
+    const at = performance.now();
+    await harness.member.post(`/workflows/${outer}/runs/${runId}/cancel`, {});
+    await pollUntil(async () => (await open()).length === 0);
+    expect(performance.now() - at).to.be.below(2_000);
+    const jobs = await harness.member.get("/jobs?status=awaiting");
+    expect(jobs.at("data"), jobs.text).to.deep.equal([]);
+  });
+
+  describe("that has failed", () => {
+    let isUp = false;
+    let calls: string[] = [];
+    before(() => {
+      harness.site.on("/flaky", ({ body }, response) => {
+        const { n } = JSON.parse(body);
+        calls.push(String(n));
+        response.writeHead(isUp || n !== 3 ? 204 : 400).end();
+      });
+    });
+    const steps = () => [
+      { type: "webhook", id: "first", url: `${harness.site.origin}/flaky`, method: "POST", body: { n: "first" } },
+      {
+        ...{ type: "for_each", id: "loop", items: "[1, 2, 3, 4]", concurrency: 1 },
+        do: [
+          { type: "webhook", url: `${harness.site.origin}/flaky`, method: "POST", body: { n: "{{ item }}" } },
+          set("n", { n: "{{ item }}" }),
+        ],
+      },
+    ];
+
+    it("is started again where it failed, and keeps what was done", async () => {
+      const workflowId = await harness.create(steps());
+      const failed = await harness.reach(workflowId, await harness.start(workflowId), "failed");
+      expect(calls).to.deep.equal(["first", "1", "2", "3"]);
+      [isUp, calls] = [true, []];
+      const path = `/workflows/${workflowId}/runs/${failed.string("runId")}`;
+      const again = await harness.member.post(`${path}/retry`);
+      expect(again.status, again.text).to.equal(202);
+      const run = await harness.reach(workflowId, again.string("runId"), "completed", "failed");
+      expect(run.at("output"), run.text).to.deep.equal([1, 2, 3, 4].map((n) => ({ n })));
+      expect(calls).to.deep.equal(["3", "4"]);
+      expect(run.at("retryOf")).to.equal(failed.at("runId"));
+      expect((await harness.member.post(`/workflows/${workflowId}/runs/${run.string("runId")}/retry`)).status).to.equal(
+        409,
+      );
+      expect((await harness.stranger.post(`${path}/retry`)).status).to.equal(404);
+    });
+
+    it("is repeated by its job, alone or with many, and others are not", async () => {
+      isUp = false;
+      const workflowId = await harness.create(steps());
+      const failed = await harness.reach(workflowId, await harness.start(workflowId), "failed");
+      isUp = true;
+      const repeated = await harness.member.post(`/jobs/${failed.string("jobId")}/retry`);
+      expect(repeated.status, repeated.text).to.equal(202);
+      await harness.reach(workflowId, repeated.string("runId"), "completed");
+      expect((await harness.member.post(`/jobs/${repeated.string("jobId")}/retry`)).status).to.equal(409);
+      const many = await harness.member.post("/jobs/retry", { kind: "workflow", status: "failed" });
+      expect(many.status, many.text).to.equal(200);
+      expect(many.at("done")).to.be.at.least(1);
+    });
+
+    it("is stopped with many others", async () => {
+      const workflowId = await harness.create([{ type: "wait", event: "never" }]);
+      const runs = [await harness.start(workflowId), await harness.start(workflowId)];
+      const awaiting = async () => (await harness.member.get("/jobs?status=awaiting")).at("data") as object[];
+      await pollUntil(async () => (await awaiting()).length === 2);
+      const stopped = await harness.member.post("/jobs/cancel", { kind: "workflow", status: "awaiting" });
+      expect(stopped.at("done"), stopped.text).to.equal(2);
+      for (const runId of runs) await harness.reach(workflowId, runId, "cancelled");
+    });
+  });
+
+  describe("that is checked", () => {
+    const validate = async (steps: object[], more: object = {}) => {
+      const checked = await harness.member.post("/workflows/validate", { name: "Checked", steps, ...more });
+      expect(checked.status, checked.text).to.equal(200);
+      return (checked.at("problems") as { path: string; code: string }[]).map(({ path, code }) => `${path} ${code}`);
+    };
+
+    it("has all its problems told, each with its path", async () => {
+      const loop = (step: object) => ({ type: "for_each", items: "input", do: [step] });
+      expect(
+        await validate([
+          loop(set("a", { n: "{{ item + other }}" })),
+          { type: "agent", name: "Nobody", input: "Hi {{ item }}" },
+          { type: "parallel", branches: { x: [set("b", { n: 1 })], y: [set("c", { n: "{{ steps.b.output.n }}" })] } },
+          { ...set("d", { n: "{{ steps.a.output.n }}" }), onError: { goto: "b" } },
+          { type: "ai_completion", model: "no-such-model", prompt: "Hi" },
+        ]),
+      ).to.deep.equal([
+        "steps[3].onError.goto invalid_request",
+        "steps[1].name invalid_request",
+        "steps[4].model unknown_model",
+        "steps[0].do[0].values.n invalid_request",
+        "steps[1].input invalid_request",
+        "steps[2].branches.y[0].values.n invalid_request",
+        "steps[3].values.n invalid_request",
+      ]);
+      expect(await validate([{ type: "wait" }])).to.deep.equal(["steps[0] invalid_request"]);
+      expect(await validate([loop({ type: "wait", ms: 0 })])).to.deep.equal(["steps[0].do[0].ms invalid_request"]);
+      expect(await validate([set("fine", { n: 1 })])).to.deep.equal([]);
+    });
+
+    it("must not run itself, nor others deeper than five", async () => {
+      const callOf = (workflowId: string) => [{ type: "workflow", workflowId }];
+      const first = await harness.create([set("n", { n: 1 })]);
+      let last = first;
+      for (let depth = 2; depth <= 5; depth += 1) last = await harness.create(callOf(last));
+      const tooDeep = await harness.member.post("/workflows", { name: "Six", steps: callOf(last) });
+      expect([tooDeep.status, tooDeep.at("error.param")]).to.deep.equal([400, "steps[0].workflowId"]);
+      const round = await harness.member.request("PUT", `/workflows/${first}`, {
+        body: { name: "Round", steps: callOf(last) },
+      });
+      expect([round.status, round.at("error.param")], round.text).to.deep.equal([400, "steps[0].workflowId"]);
+      const own = await harness.member.request("PUT", `/workflows/${first}`, {
+        body: { name: "Round", steps: callOf(first) },
+      });
+      expect(own.status).to.equal(400);
+    });
+  });
+
+  it("ends two lists that run at the same time, each item done once, whichever ends first", async () => {
+    const done: string[] = [];
+    harness.site.on("/count", ({ body }, response) => {
+      done.push(body);
+      response.writeHead(204).end();
+    });
+    const list = (id: string, ms: number) => ({
+      ...{ type: "for_each", id, items: `input.${id}`, concurrency: 20 },
+      do: [
+        { type: "wait", ms },
+        { type: "webhook", url: `${harness.site.origin}/count`, method: "POST", body: { at: `${id} {{ item }}` } },
+        set(`of_${id}`, { n: "{{ item }}" }),
+      ],
+    });
+    const upTo = (count: number) => Array.from({ length: count }, (_, n) => n);
+    const run = await harness.run([{ type: "parallel", branches: { a: [list("short", 1)], b: [list("long", 5)] } }], {
+      short: upTo(9),
+      long: upTo(99),
+    });
+    expect(run.at("status"), run.text.slice(0, 500)).to.equal("completed");
+    expect(run.at("output.b")).to.deep.equal(upTo(99).map((n) => ({ n })));
+    expect(done.length, "effects").to.equal(108);
+    expect(new Set(done).size).to.equal(108);
+    expect(stepsOf(run).find(({ id }) => id === "long")).to.have.deep.property("items", {
+      done: 99,
+      total: 99,
+      failed: 0,
+    });
+  });
+
+  it("stops a list exactly where the budget ends, and goes on from there when there is more", async () => {
+    const { test, owner, model } = harness;
+    const tenantId = await tenantOf(test);
+    const usage = { prompt_tokens: 1_000, completion_tokens: 1_000 };
+    const asked: string[] = [];
+    model.play(({ input }) => {
+      asked.push(String(input));
+      return { text: `Answer to ${input}`, usage };
+    });
+    const ask = { type: "ai_completion", model: chatModel, prompt: "{{ item }}", maxTokens: 1_000 };
+    const step = { type: "for_each", id: "loop", items: "input", concurrency: 1, onError: "continue", do: [ask] };
+    const items = Array.from({ length: 8 }, (_, n) => `item ${n}`);
+    const workflowId = await harness.create([step]);
+    const first = await harness.reach(workflowId, await harness.start(workflowId, items.slice(0, 1)), "completed");
+    const cost = Number(first.at("costUsd"));
+    expect(cost).to.be.above(0);
+    await test.platform.gateway.flush();
+    await test.platform.gateway.setBudget(tenantId, 100);
+    const left = Number((await owner.get("/usage")).at("budget.leftUsd"));
+    await test.platform.gateway.setBudget(tenantId, 100 - left + cost * 3.5);
+    asked.length = 0;
+    const stopped = await harness.reach(workflowId, await harness.start(workflowId, items), "completed", "failed");
+    expect(stopped.at("error.code"), stopped.text.slice(0, 800)).to.equal("budget_exhausted");
+    const paid = asked.length;
+    expect(paid).to.be.within(3, 4);
+    await test.platform.gateway.setBudget(tenantId, 1_000);
+    const path = `/workflows/${workflowId}/runs/${stopped.string("runId")}`;
+    const again = await harness.member.post(`${path}/retry`);
+    const run = await harness.reach(workflowId, again.string("runId"), "completed", "failed");
+    expect(run.at("output")).to.deep.equal(items.map((item) => `Answer to ${item}`));
+    expect(asked, "each is asked and paid once").to.deep.equal(items);
+    await test.platform.gateway.setBudget(tenantId, null);
+  });
+
+  it("leaves the longest outputs of a list on its items, where they can be read", async () => {
+    const long = "x".repeat(90_000);
+    const items = Array.from({ length: 60 }, (_, n) => n);
+    const run = await harness.run(
+      [
+        {
+          ...{ type: "for_each", id: "loop", items: "input.items" },
+          do: [set("text", { v: "{{ item < 5 ? string(item) : input.long }}" })],
+        },
+      ],
+      { items, long },
+    );
+    const output = run.at("output") as { v?: string; ref?: string }[];
+    expect(output).to.have.length(60);
+    expect(output[4]).to.deep.equal({ v: "4" });
+    expect(output[5]).to.deep.equal({ ref: "0/do[5]", characters: long.length + 8 });
+    const path = `/workflows/${run.string("workflowId")}/runs/${run.string("runId")}/items`;
+    const page = await harness.member.get(`${path}?path=0&cursor=5&limit=2`);
+    expect(page.at("data[0].output")).to.deep.equal({ v: long });
+    expect(page.at("nextCursor")).to.equal("7");
+    expect((await harness.stranger.get(`${path}?path=0`)).status).to.equal(404);
+  });
+});

@@ -22,6 +22,26 @@ export const listQuery = z.strictObject({
 export const pageQuery = (kind: IdKind) =>
   listQuery.extend({ cursor: idSchema(kind).optional().describe("`nextCursor` of the page before") });
 
+const time = z.iso
+  .datetime({ offset: true })
+  .transform((text) => new Date(text))
+  .optional();
+
+/** Parameters of lists of what happened: what it is of, when it began, and a text in it. */
+export const filterQuery = {
+  agentId: idSchema("agent").optional(),
+  workflowId: idSchema("workflow").optional(),
+  from: time.describe("What began then or later"),
+  to: time.describe("What began before"),
+  q: z
+    .string()
+    .trim()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe("A part of its title or its texts that the list shows, in letters of any case"),
+};
+
 /** Schema of a list: a `Page`, with the `total` where all items are at hand. That of an item `AgentSummary` is `AgentList` in the documentation. */
 export function listOf<T extends z.ZodType>(item: T) {
   const list = z.object({ data: z.array(item), nextCursor: z.string().nullable(), total: z.int().min(0).optional() });

@@ -25,7 +25,7 @@ const boardPolicy = [
 /**
  * Bull Board and the metrics of the whole service, for the operator's `ADMIN_TOKEN` as the password of HTTP Basic or as bearer,
  * or for a session of the console. A tenant's key opens neither. Without an `ADMIN_TOKEN` both are a 404. The board is loaded at its first use; it cannot
- * retry failed jobs, because their records are final.
+ * retry failed jobs, because their records are final, and it only reads unless the settings say otherwise.
  */
 export function serveOperatorPages(platform: Platform): Middleware<RequestState> {
   const { operator, config } = platform;
@@ -65,7 +65,11 @@ async function loadBoard(platform: Platform): Promise<Middleware> {
   ]);
   const serverAdapter = new KoaAdapter().setBasePath(boardPath);
   createBullBoard({
-    queues: platform.queues.instances().map((queue) => new BullMQAdapter(queue, { allowRetries: false })),
+    queues: platform.queues
+      .instances()
+      .map(
+        (queue) => new BullMQAdapter(queue, { allowRetries: false, readOnlyMode: !platform.config.http.boardWrites }),
+      ),
     serverAdapter,
     options: { uiConfig: { boardTitle: "Switchyard" } },
   });

@@ -14,8 +14,13 @@ export class ApiError extends Error {
   }
 }
 
-/** The event of the window that says that the session has ended. */
+/** The event of the window that says that the session has ended; its `detail` is the reason. */
 export const SIGNED_OUT = "switchyard-signed-out";
+/** The event of the window that says that the server did not respond, or cannot now. */
+export const OUTAGE = "switchyard-outage";
+
+/** What a read may take, in ms. */
+const READ_MS = 15_000;
 
 /**
  * @typedef {{ body?: unknown, form?: FormData, headers?: Record<string, string>, signal?: AbortSignal }} CallOptions
@@ -28,18 +33,35 @@ export const SIGNED_OUT = "switchyard-signed-out";
  * @param {CallOptions} [options]
  */
 export async function call(method, path, { body, form, headers, signal } = {}) {
-  const response = await fetch(path, {
+  const response = await send(path, {
     method,
-    signal: signal ?? null,
+    signal: signal ?? (method === "GET" ? AbortSignal.timeout(READ_MS) : null),
     headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
     body: form ?? (body === undefined ? null : JSON.stringify(body)),
   });
   if (response.ok || path === "/readyz") return response; // which is 503 with what is not ready
   const { error } = await response.json().catch(() => ({}));
   // The operator's session is another one.
-  if (response.status === 401 && !path.startsWith("/operator/")) window.dispatchEvent(new Event(SIGNED_OUT));
+  const isOwn = !path.startsWith("/operator/") && path !== "/session";
+  if (response.status === 401 && isOwn) window.dispatchEvent(new CustomEvent(SIGNED_OUT, { detail: error?.message }));
+  if (response.status === 503) window.dispatchEvent(new Event(OUTAGE));
   throw new ApiError(response.status, error);
 }
+
+/** A response. Throws ApiError 0 if there was none in time. @param {string} path @param {RequestInit} init */
+async function send(path, init) {
+  try {
+    return await fetch(path, init);
+  } catch (error) {
+    if (/** @type {Error} */ (error).name === "AbortError") throw error; // the caller's own
+    window.dispatchEvent(new Event(OUTAGE));
+    throw new ApiError(0, { message: "The server does not respond." });
+  }
+}
+
+/** Whether a request may succeed later. @param {any} error */
+export const isPassing = (error) =>
+  error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
 
 /** @param {string} path @returns {Promise<any>} */
 export const get = async (path) => (await call("GET", path)).json();

@@ -1,10 +1,12 @@
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Agents } from "./agents.js";
 import { call, get, SIGNED_OUT } from "./api.js";
 import { Approvals } from "./approvals.js";
 import { Call, Calls } from "./calls.js";
+import { Connection, RECOVERED, recover } from "./connection.js";
 import { Document, Documents } from "./documents.js";
+import { forgetDrafts } from "./drafts.js";
 import { Guards } from "./guards.js";
 import { Home } from "./home.js";
 import { html } from "./html.js";
@@ -15,7 +17,8 @@ import { Batch, File, MessageBatch, Response, WorkflowRun } from "./records.js";
 import { addressOf, navigate, usePlace } from "./router.js";
 import { AgentRun, CompositeRun, Run, Runs } from "./runs.js";
 import { Schedules, Trigger, Webhook } from "./schedules.js";
-import { SignIn } from "./session.js";
+import { SignIn, SignInAgain } from "./session.js";
+import { Shortcuts } from "./shortcuts.js";
 import { Usage } from "./usage.js";
 import { Workflows } from "./workflows.js";
 
@@ -67,12 +70,20 @@ function Search() {
     ${note ? html`<p class="problem" role="alert">${note}</p>` : null}</form>`;
 }
 
+/** Brings the present place into view where the navigation is wider than the screen; the page itself stays. @param {HTMLElement | null} nav */
+function centre(nav) {
+  const link = /** @type {HTMLElement | null} */ (nav?.querySelector("[aria-current]"));
+  if (nav && link) nav.scrollLeft = link.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2;
+}
+
 /** @param {{ me: any, place: any, onSignOut: () => void }} props */
 function Header({ me, place, onSignOut }) {
   const links = Object.entries(screens).filter(([, { isListed }]) => isListed);
+  const nav = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => centre(nav.current), [place]);
   return html`<header>
     <p class="product"><a href="/">Switchyard</a></p>
-    <nav aria-label="Screens">${links.map(
+    <nav aria-label="Screens" ref=${nav}>${links.map(
       ([name, { title }]) =>
         html`<a href=${name === "home" ? "/" : `/console/${name}`} aria-current=${place.screen === name ? "page" : undefined}>${title}</a>`,
     )}</nav>
@@ -81,44 +92,84 @@ function Header({ me, place, onSignOut }) {
   </header>`;
 }
 
+/** The title of the page: that of the screen, or the page's own heading. @param {string} title */
+function useTitle(title) {
+  useEffect(() => {
+    const note = () => {
+      const words = [...(document.querySelector("main h1")?.childNodes ?? [])].filter(
+        ({ nodeType }) => nodeType === Node.TEXT_NODE,
+      );
+      const heading = words
+        .map(({ textContent }) => textContent)
+        .join("")
+        .trim();
+      const whole = heading === "" || heading === title ? title : `${heading} – ${title}`;
+      document.title = `${whole}: Switchyard`;
+    };
+    note();
+    const observer = new MutationObserver(note);
+    observer.observe(document.body, { childList: true, subtree: true, characterData: true });
+    return () => observer.disconnect();
+  }, [title]);
+}
+
 /** @param {{ me: any, place: any }} props */
 function Screen({ me, place }) {
   const screen = screens[place.screen];
   const Shown = place.id ? screen?.one : screen?.all;
-  useEffect(() => {
-    document.title = `${screen?.title ?? "Nothing here"}: Switchyard`;
-  }, [screen]);
+  useTitle(screen?.title ?? "Nothing here");
   if (!Shown) return html`<main><h1>Nothing here</h1><p><a href="/">Home</a></p></main>`;
   return html`<main><${Shown} key=${place.screen + place.id} id=${place.id} query=${place.query} me=${me} /></main>`;
 }
 
-/** `/` moves to the search, as on many pages. @param {KeyboardEvent} event */
-function onKey(event) {
-  const isTyping = event.target instanceof Element && event.target.matches("input, textarea, select");
-  if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
-  document.getElementById("search")?.focus();
+/** Who is signed in; null: nobody; undefined: not known yet. And why they must sign in again. */
+function useSession() {
+  const [me, setMe] = useState(/** @type {any} */ (undefined));
+  const [reason, setReason] = useState("");
+  useEffect(() => {
+    /** @param {any} error */
+    const settle = (error) => {
+      if (error.status === 401) setMe((/** @type {any} */ before) => before ?? null);
+    };
+    const ask = () => get("/me").then(setMe, settle);
+    /** @param {any} event */
+    const end = ({ detail }) => setReason(detail ?? "The session has ended.");
+    window.addEventListener(SIGNED_OUT, end);
+    window.addEventListener(RECOVERED, ask);
+    ask();
+    return () => {
+      window.removeEventListener(SIGNED_OUT, end);
+      window.removeEventListener(RECOVERED, ask);
+    };
+  }, []);
+  /** @param {any} signedIn */
+  const signIn = (signedIn) => {
+    const isOther =
+      me && (me.tenantId !== signedIn.tenantId || me.subject !== signedIn.subject || me.role !== signedIn.role);
+    if (isOther) forgetDrafts();
+    setMe(signedIn);
+    setReason("");
+    if (isOther) location.reload();
+    else recover();
+  };
+  const signOut = () =>
+    call("DELETE", "/session").finally(() => {
+      forgetDrafts();
+      setMe(null);
+    });
+  return { me, reason, signIn, signOut };
 }
 
 function App() {
-  const [me, setMe] = useState(/** @type {any} */ (undefined));
+  const { me, reason, signIn, signOut } = useSession();
   const place = usePlace();
-  useEffect(() => {
-    const end = () => setMe(null);
-    window.addEventListener(SIGNED_OUT, end);
-    document.addEventListener("keydown", onKey);
-    get("/me").then(setMe, end);
-    return () => {
-      window.removeEventListener(SIGNED_OUT, end);
-      document.removeEventListener("keydown", onKey);
-    };
-  }, []);
   if (place.screen === "operator")
-    return html`<header><p class="product"><a href="/">Switchyard</a></p></header><main><${Operator} /></main>`;
-  if (me === undefined) return html`<main><p class="busy-note" role="status">Loading …</p></main>`;
-  if (me === null) return html`<header><p class="product">Switchyard</p></header><${SignIn} onSignedIn=${setMe} />`;
-  const signOut = () => call("DELETE", "/session").finally(() => setMe(null));
-  return html`<${Header} me=${me} place=${place} onSignOut=${signOut} /><${Screen} me=${me} place=${place} />`;
+    return html`<header><p class="product"><a href="/">Switchyard</a></p></header><${Connection} /><main><${Operator} /></main>`;
+  if (me === undefined) return html`<${Connection} /><main><p class="busy-note" role="status">Loading …</p></main>`;
+  if (me === null)
+    return html`<header><p class="product">Switchyard</p></header><${Connection} /><${SignIn} onSignedIn=${signIn} />`;
+  return html`<${Header} me=${me} place=${place} onSignOut=${signOut} /><${Connection} /><${Screen} me=${me} place=${place} />
+    <${Shortcuts} />${reason === "" ? null : html`<${SignInAgain} reason=${reason} onSignedIn=${signIn} />`}`;
 }
 
 const root = document.getElementById("app");

@@ -1,39 +1,57 @@
-import { useState } from "preact/hooks";
 import { toQuery } from "./api.js";
+import { Filters, filterOf, Given, toListQuery } from "./filters.js";
 import { html } from "./html.js";
 import { useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
-import { Badge, Choice, duration, Facts, Field, IdLink, money, number, Problem, Table, Text, Time } from "./ui.js";
+import { Badge, Choice, duration, Facts, Id, IdLink, money, number, Problem, Table, Text, Time } from "./ui.js";
 
 const outcomes = ["completed", "aborted", "failed"];
-const fields = ["status", "kind", "model", "surface", "keyId"];
+const kinds = ["chat", "embedding", "rerank"];
+const path = "/console/calls";
+const fields = [
+  "status",
+  "kind",
+  "model",
+  "surface",
+  "keyId",
+  "jobId",
+  "runId",
+  "agentId",
+  "workflowId",
+  "requestId",
+  "endUser",
+];
+/** Those that have no choice of their own. */
+const labels = {
+  model: "Answered by",
+  surface: "By the surface",
+  keyId: "Of the key",
+  jobId: "Of the job",
+  runId: "Of the run",
+  agentId: "Of the agent",
+  workflowId: "Of the workflow",
+  requestId: "Of the request",
+  endUser: "Made for",
+};
 
 /** @param {any} one */
 const row = (
   one,
-) => html`<tr><td><${IdLink} id=${one.logId} text=${html`<${Time} at=${one.createdAt} />`} /></td><td>${one.model}</td><td>${one.surface}</td><td><${Badge} text=${one.status} /></td>
+) => html`<tr><td><${IdLink} id=${one.logId} text=${html`<${Time} at=${one.createdAt} />`} /></td><td>${one.model}</td><td>${one.surface}</td><td><${Badge} text=${one.status} />${one.error ? html`<br /><span class="bad line">${one.error.message}</span>` : null}</td>
   <td>${number(one.inputTokens)} / ${number(one.outputTokens)}</td><td>${money(one.costUsd)}</td><td>${duration(one.durationMs)}</td></tr>`;
 
 /** The log of model calls. @param {{ query: URLSearchParams }} props */
 export function Calls({ query }) {
-  const filter = Object.fromEntries(fields.map((name) => [name, query.get(name) ?? ""]));
-  const [model, setModel] = useState(filter.model ?? "");
-  const [surface, setSurface] = useState(filter.surface ?? "");
-  const list = useList(`/ai/logs?${toQuery({ ...filter, limit: 50 })}`);
+  const filter = filterOf(query, fields);
+  const list = useList(`/ai/logs?${toListQuery(filter)}`, { id: "logId" });
   /** @param {object} change */
-  const choose = (change) => navigate(`/console/calls?${toQuery({ ...filter, ...change })}`);
-  /** @param {Event} event */
-  const submit = (event) => {
-    event.preventDefault();
-    choose({ model, surface });
-  };
-  return html`<h1>Calls</h1><form onSubmit=${submit}>
+  const choose = (change) => navigate(`${path}?${toQuery({ ...filter, ...change })}`);
+  const empty = html`No calls were found. Ask a model in the <a href="/console/playground">playground</a>, or by the <a href="/docs">API</a>.`;
+  return html`<h1>Calls</h1><${Filters} key=${query.toString()} path=${path} filter=${filter}>
       <${Choice} label="Outcome" value=${filter.status ?? ""} options=${outcomes} all="all" onChange=${(/** @type {string} */ status) => choose({ status })} />
-      <${Choice} label="Kind" value=${filter.kind ?? ""} options=${["chat", "embedding"]} all="all" onChange=${(/** @type {string} */ kind) => choose({ kind })} />
-      <${Field} label="Model" value=${model} onInput=${setModel} /><${Field} label="Surface" value=${surface} onInput=${setSurface} />
-      <button type="submit">Find</button></form>
-    ${filter.keyId ? html`<p class="meta">Of the key <code>${filter.keyId}</code>. <a href="/console/calls">All keys</a></p>` : null}
-    <${Table} list=${list} columns=${["When", "Model", "Surface", "Outcome", "Tokens", "Cost", "Took"]} row=${row} empty="No calls were found on this page." />`;
+      <${Choice} label="Kind" value=${filter.kind ?? ""} options=${kinds} all="all" onChange=${(/** @type {string} */ kind) => choose({ kind })} />
+    </${Filters}><${Given} path=${path} filter=${filter} labels=${labels} />
+    <${Table} list=${list} columns=${["When", "Model", "Surface", "Outcome", "Tokens", "Cost", "Took"]} row=${row} empty=${empty} />`;
 }
 
 /** One call. @param {{ id: string }} props */
@@ -43,13 +61,26 @@ export function Call({ id }) {
   const routed = value.requestedModel !== value.model;
   return html`<h1>Call <${Badge} text=${value.status} /></h1>
     <${Facts} facts=${[
-      ["Call", html`<code>${id}</code>`],
+      ["Call", html`<${Id} id=${id} />`],
+      ["Job", value.jobId && html`<${IdLink} id=${value.jobId} />`],
+      ["Run", value.runId && html`<${IdLink} id=${value.runId} />`],
+      ["Agent", value.agentId && html`<${IdLink} id=${value.agentId} />`],
+      ["Workflow", value.workflowId && html`<${IdLink} id=${value.workflowId} />`],
+      [
+        "Request",
+        value.requestId &&
+          html`<a href=${`${path}?${toQuery({ requestId: value.requestId })}`}><code>${value.requestId}</code></a>`,
+      ],
+      ["Made for", value.endUser],
       ["When", html`<${Time} at=${value.createdAt} />`],
       ["Kind", `${value.kind}${value.stream ? ", streamed" : ""}`],
       ["Asked for", value.requestedModel],
       ["Answered by", `${value.model} (${value.provider})${routed ? ", chosen by routing" : ""}`],
       ["Surface", html`<a href="/console/calls?surface=${encodeURIComponent(value.surface)}">${value.surface}</a>`],
-      ["Key", html`<a href="/console/calls?keyId=${value.keyId}"><code>${value.keyId}</code></a>`],
+      [
+        "Key",
+        html`<a href="/console/calls?keyId=${value.keyId}"><code>${value.keyId}</code></a> (<a href="/console/usage?group=model&key=${value.keyId}">its use</a>, <a href="/console/runs?keyId=${value.keyId}">its runs</a>)`,
+      ],
       ["Attempts", value.attempts],
       ["First token after", duration(value.firstTokenMs)],
       ["Took", duration(value.durationMs)],

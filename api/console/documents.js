@@ -42,8 +42,10 @@ export function Documents({ query }) {
     collection: query.get("collection") ?? "",
   };
   const [title, setTitle] = useState(filter.title);
-  const list = useList(`/rag/documents?${toQuery({ ...filter, limit: 50 })}`);
-  const failed = useList(`/rag/documents?${toQuery({ status: "failed", collection: filter.collection, limit: 5 })}`);
+  const list = useList(`/rag/documents?${toQuery({ ...filter, limit: 50 })}`, { id: "documentId" });
+  const failed = useList(`/rag/documents?${toQuery({ status: "failed", collection: filter.collection, limit: 5 })}`, {
+    id: "documentId",
+  });
   const collections = useList("/rag/collections?limit=100");
   const { reload } = list;
   const [reloadFailed, reloadCollections] = [failed.reload, collections.reload];

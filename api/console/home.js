@@ -1,11 +1,17 @@
-import { useEffect } from "preact/hooks";
+import { useCallback } from "preact/hooks";
 import { Bars } from "./bars.js";
 import { html } from "./html.js";
-import { useList, useLoad } from "./load.js";
+import { useJobChanges, useList, useLoad } from "./load.js";
+import { useJobList } from "./runs.js";
 import { Badge, Facts, IdLink, money, number, Problem, Time } from "./ui.js";
 
-/** How often the home page is brought up to date, in ms. */
-const REFRESH_MS = 15_000;
+/** Sums and health are read again at most so often while jobs end, in ms. */
+const EVERY_MS = 15_000;
+
+/** @param {any} job */
+const isRunning = ({ status }) => status === "running";
+/** @param {any} job */
+const isFailed = ({ status }) => status === "failed";
 
 /** @param {{ title: string, list: any, href: string, row: (item: any) => any, none: string }} props */
 function Short({ title, list, href, row, none }) {
@@ -17,7 +23,7 @@ function Short({ title, list, href, row, none }) {
 
 /** @param {any} job */
 const jobRow = (job) =>
-  html`<li><${IdLink} id=${job.jobId} text=${job.title ?? job.kind} /> <span class="meta">${job.kind} <${Time} at=${job.createdAt} /></span>
+  html`<li><${IdLink} id=${job.jobId} text=${job.title ?? job.kind} /> <span class="meta">${job.input ?? job.kind} <${Time} at=${job.createdAt} /></span>
     ${job.error ? html`<br /><span class="meta">${job.error.message}</span>` : null}</li>`;
 
 /** Each day from one to another, both included. @param {string} from @param {string} to */
@@ -34,7 +40,9 @@ function Spend({ usage }) {
   const byDay = new Map(data.map((/** @type {any} */ row) => [row.day, row]));
   /** @param {string} field */
   const points = (field) => daysOf(from, to).map((day) => ({ name: day, value: byDay.get(day)?.[field] ?? 0 }));
-  const left = budget && html`${money(budget.leftUsd)} of ${money(budget.limitUsd)} left in ${budget.month}`;
+  const { leftUsd = 0, limitUsd = 0, month = "" } = budget ?? {};
+  const over = `${money(-leftUsd)} over the limit of ${money(limitUsd)} in ${month}`;
+  const left = budget && (leftUsd < 0 ? over : `${money(leftUsd)} of ${money(limitUsd)} left in ${month}`);
   return html`<section><h2>The last 30 days</h2>
     <${Facts} facts=${[["Calls", number(total.requests)], ["Failed", number(total.errors)], ["Spend", money(total.costUsd)], ["Budget", left ?? "none is set"], ["Tokens in, out", `${number(total.inputTokens)}, ${number(total.outputTokens)}`]]} />
     ${
@@ -59,19 +67,21 @@ function Health({ health }) {
 
 /** The present state, at a glance. */
 export function Home() {
-  const usage = useLoad("/usage?groupBy=day");
+  const usage = useLoad("/usage?groupBy=day", { everyMs: EVERY_MS });
   const byModel = useLoad("/usage?groupBy=model");
-  const health = useLoad("/readyz");
-  const running = useList("/jobs?status=running&limit=5");
-  const failed = useList("/jobs?status=failed&limit=5");
-  const waiting = useList("/workflows/approvals?status=pending&limit=5");
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (document.hidden) return;
-      for (const each of [usage, health, running, failed, waiting]) each.reload();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, []);
+  const health = useLoad("/readyz", { everyMs: EVERY_MS });
+  const running = useJobList("/jobs?status=running&limit=5", isRunning);
+  const failed = useJobList("/jobs?status=failed&limit=5", isFailed);
+  const waiting = useList("/workflows/approvals?status=pending&limit=5", { id: "approvalId" });
+  useJobChanges(
+    useCallback(
+      (job) => {
+        if (!job || job.finishedAt) for (const each of [usage, health]) each.reload();
+        if (!job || job.status === "awaiting" || job.finishedAt) waiting.reload();
+      },
+      [usage.reload, health.reload, waiting.reload],
+    ),
+  );
   const models = byModel.value?.data ?? [];
   return html`<h1>Home</h1><${Problem} error=${usage.error} />
     ${usage.value ? html`<${Spend} usage=${usage.value} />` : html`<p class="busy-note" role="status">Loading …</p>`}
@@ -79,7 +89,7 @@ export function Home() {
       <${Short} title="Running" list=${running} href="/console/runs?status=running" row=${jobRow} none="Nothing runs." />
       <${Short} title="Failed" list=${failed} href="/console/runs?status=failed" row=${jobRow} none="Nothing has failed." />
       <${Short} title="Approvals waiting" list=${waiting} href="/console/approvals" none="Nothing waits for a decision."
-        row=${(/** @type {any} */ one) => html`<li><${IdLink} id=${one.approvalId} text=${`${one.workflowName}: ${one.stepId}`} /> <span class="meta">until <${Time} at=${one.expiresAt} /></span></li>`} />
+        row=${(/** @type {any} */ one) => html`<li><${IdLink} id=${one.approvalId} text=${html`<span class="line">${one.message?.trim().split("\n", 1)[0] || one.workflowName || `${one.agentName}: ${one.toolName}`}</span>`} /> <br /><span class="meta">until <${Time} at=${one.expiresAt} /></span></li>`} />
       <${Health} health=${health.value} />
     </div>
     ${

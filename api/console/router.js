@@ -1,4 +1,5 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { mayLeave } from "./drafts.js";
 
 /** Pages of the console stand under this path. */
 const base = "/console";
@@ -34,9 +35,38 @@ export function addressOf(text) {
   return screen && `${base}/${screen}/${id}`;
 }
 
-/** @param {string} path */
+/** Places of the history whose scroll place and contents are remembered. */
+const MAX_PLACES = 30;
+
+/** What each place of the history had, for who goes back to it. @type {Map<string, { scrollY: number, read: Map<string, any> }>} */
+const places = new Map();
+let current = placeKey();
+
+/** @returns {string} */
+function placeKey() {
+  return history.state?.place ?? "first";
+}
+
+function known() {
+  const place = places.get(current) ?? { scrollY: 0, read: new Map() };
+  places.set(current, place);
+  const [oldest] = places.keys();
+  if (places.size > MAX_PLACES && oldest !== undefined) places.delete(oldest);
+  return place;
+}
+
+/** Remembers what was read for this place. @param {string} path @param {any} value */
+export const remember = (path, value) => void known().read.set(path, value);
+
+/** What was read here before. @param {string} path */
+export const recall = (path) => known().read.get(path);
+
+/** Goes to a place, if a person who has typed something here wants to. @param {string} path */
 export function navigate(path) {
-  history.pushState(null, "", path);
+  if (!mayLeave()) return;
+  known().scrollY = window.scrollY;
+  current = crypto.randomUUID();
+  history.pushState({ place: current }, "", path);
   window.dispatchEvent(new Event(CHANGED));
   window.scrollTo(0, 0);
 }
@@ -54,8 +84,20 @@ function here() {
 /** The place, as it changes; links of the console do not load the page again. */
 export function usePlace() {
   const [place, setPlace] = useState(here);
+  useLayoutEffect(() => window.scrollTo(0, known().scrollY), [place]);
   useEffect(() => {
+    history.scrollRestoration = "manual";
     const update = () => setPlace(here());
+    const goBack = () => {
+      known().scrollY = lastScroll;
+      current = placeKey();
+      update();
+    };
+    let lastScroll = window.scrollY;
+    const note = () => {
+      lastScroll = window.scrollY;
+    };
+    window.addEventListener("scroll", note, { passive: true });
     /** @param {MouseEvent} event */
     const follow = (event) => {
       const link = event.target instanceof Element ? event.target.closest("a") : null;
@@ -66,11 +108,12 @@ export function usePlace() {
       navigate(link.pathname + link.search);
     };
     document.addEventListener("click", follow);
-    window.addEventListener("popstate", update);
+    window.addEventListener("popstate", goBack);
     window.addEventListener(CHANGED, update);
     return () => {
       document.removeEventListener("click", follow);
-      window.removeEventListener("popstate", update);
+      window.removeEventListener("scroll", note);
+      window.removeEventListener("popstate", goBack);
       window.removeEventListener(CHANGED, update);
     };
   }, []);

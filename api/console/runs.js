@@ -1,10 +1,11 @@
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { post, toQuery } from "./api.js";
+import { Filters, filterOf, Given, timesOf, toListQuery } from "./filters.js";
 import { html } from "./html.js";
 import { useAction, useJobChanges, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
 import { AgentRunView, CompositeView, WorkflowRunView } from "./timeline.js";
-import { Badge, between, Choice, Facts, IdLink, Problem, Table, Text, Time } from "./ui.js";
+import { Badge, between, Choice, Facts, Id, IdLink, money, Problem, Table, Text, Time } from "./ui.js";
 
 const kinds = ["ingestion", "agent", "workflow", "composite", "response", "completion"];
 const states = ["queued", "running", "awaiting", "completed", "failed", "cancelled"];
@@ -14,36 +15,85 @@ const stateOf = ({ status, progress }) => (status === "completed" ? progress.sta
 
 /** @param {any} job */
 const row = (job) => html`<tr>
-  <td><${IdLink} id=${job.jobId} text=${job.title ?? job.jobId} /></td><td>${job.kind}</td><td><${Badge} text=${stateOf(job)} /></td>
-  <td>${job.startedBy ?? ""}</td><td><${Time} at=${job.createdAt} /></td><td>${between(job.startedAt, job.finishedAt)}</td>
+  <td class="what"><${IdLink} id=${job.jobId} text=${job.title || job.kind} />${job.input ? html`<br /><span class="meta line">${job.input}</span>` : null}${job.error ? html`<br /><span class="bad line">${job.error.message}</span>` : null}</td>
+  <td>${job.kind}</td><td><${Badge} text=${stateOf(job)} />${job.status === "running" && job.progress.total > 0 ? html` <span class="meta">${job.progress.done} of ${job.progress.total}</span>` : null}</td>
+  <td class="name">${job.startedBy ?? ""}</td><td>${money(job.costUsd)}</td><td><${Time} at=${job.createdAt} /></td><td>${between(job.startedAt, job.finishedAt)}</td>
 </tr>`;
+
+const path = "/console/runs";
+const fields = ["kind", "status", "agentId", "workflowId", "startedBy", "keyId"];
+/** Those that have no choice of their own. */
+const labels = {
+  agentId: "Of the agent",
+  workflowId: "Of the workflow",
+  startedBy: "Asked for by",
+  keyId: "By the key",
+};
+
+/** Whether a job is one of a list, as the API sees it. @param {Record<string, string>} filter */
+const fitsOf = (filter) => {
+  const { from: after = "", to: before } = timesOf(filter);
+  const { q = "", kind, status, agentId, workflowId, startedBy, keyId } = filter;
+  /** @param {any} job */
+  return (job) =>
+    (!kind || job.kind === kind) &&
+    (!status || job.status === status) &&
+    (!agentId || job.about.agentId === agentId) &&
+    (!workflowId || job.about.workflowId === workflowId) &&
+    (!startedBy || job.startedBy === startedBy) &&
+    (!keyId || job.keyId === keyId) &&
+    job.createdAt >= after &&
+    (!before || job.createdAt < before) &&
+    [job.title, job.input].some((text) => q === "" || text?.toLowerCase().includes(q.trim().toLowerCase()));
+};
+
+/** A list of jobs that stays as the jobs are. @param {string} listPath @param {(job: any) => boolean} fits */
+export function useJobList(listPath, fits) {
+  const list = useList(listPath, { id: "jobId" });
+  const { change, reload } = list;
+  useJobChanges(useCallback((job) => (job ? change(job, fits) : reload()), [change, reload]));
+  return list;
+}
+
+/** Stops, or starts again, all jobs of a kind and state. @param {{ filter: Record<string, string>, onDone: () => void }} props */
+function Many({ filter, onDone }) {
+  const { run, error, isBusy } = useAction();
+  const [note, setNote] = useState("");
+  const { kind = "", status = "", ...others } = filter;
+  const isRepeated = ["failed", "cancelled"].includes(status);
+  if (status === "" || status === "completed" || Object.values(others).some((value) => value !== "")) return null;
+  const what = `all ${status} ${kind === "" ? "jobs" : `jobs of the kind ${kind}`}`;
+  const act = () => {
+    if (!confirm(`${isRepeated ? "Start again" : "Cancel"} ${what}?`)) return;
+    run(async () => {
+      const body = { status, ...(kind === "" ? {} : { kind }) };
+      const { done, skipped, hasMore } = await post(isRepeated ? "/jobs/retry" : "/jobs/cancel", body);
+      setNote(
+        `${done} ${isRepeated ? "started again" : "cancelled"}, ${skipped} skipped${hasMore ? "; there are more" : ""}.`,
+      );
+    }, onDone);
+  };
+  return html`<p class="actions"><button type="button" disabled=${isBusy} onClick=${act}>${isRepeated ? "Retry" : "Cancel"} ${what}</button>
+    <span class="meta" role="status">${note}</span></p><${Problem} error=${error} />`;
+}
+
+/** What an empty list of runs says. */
+const firstSteps = html`Nothing here. Run an <a href="/console/agents">agent</a> or a <a href="/console/workflows">workflow</a>, or drop <a href="/console/documents">documents</a>: each is a job, which you follow here.`;
 
 /** All work of the tenant, whatever its kind. @param {{ query: URLSearchParams }} props */
 export function Runs({ query }) {
-  const filter = { kind: query.get("kind") ?? "", status: query.get("status") ?? "" };
-  const list = useList(`/jobs?${toQuery({ ...filter, limit: 50 })}`);
-  const { reload } = list;
-  useJobChanges(useCallback(() => reload(), [reload]));
-  /** @param {Partial<typeof filter>} change */
-  const choose = (change) => navigate(`/console/runs?${toQuery({ ...filter, ...change })}`);
-  return html`<h1>Runs</h1><div class="actions">
+  const filter = filterOf(query, fields);
+  const list = useJobList(
+    `/jobs?${toListQuery(filter)}`,
+    useMemo(() => fitsOf(filter), [query]),
+  );
+  /** @param {object} change */
+  const choose = (change) => navigate(`${path}?${toQuery({ ...filter, ...change })}`);
+  return html`<h1>Runs</h1><${Filters} key=${query.toString()} path=${path} filter=${filter}>
       <${Choice} label="Kind" value=${filter.kind} options=${kinds} all="all" onChange=${(/** @type {string} */ kind) => choose({ kind })} />
       <${Choice} label="Status" value=${filter.status} options=${states} all="all" onChange=${(/** @type {string} */ status) => choose({ status })} />
-    </div>
-    <${Table} list=${list} columns=${["What", "Kind", "Status", "Who", "Begun", "Took"]} row=${row} />`;
-}
-
-/** Calls `onChange` at each event of a job, until it has ended. @param {any} job @param {() => void} onChange */
-function useJobEvents(job, onChange) {
-  const jobId = job?.jobId;
-  const isOpen = job !== undefined && ["queued", "running", "awaiting"].includes(job.status);
-  useEffect(() => {
-    if (!jobId || !isOpen) return;
-    const source = new EventSource(`/jobs/${jobId}/events`);
-    for (const type of ["progress", "step", "end"]) source.addEventListener(type, onChange);
-    source.addEventListener("end", () => source.close());
-    return () => source.close();
-  }, [jobId, isOpen, onChange]);
+    </${Filters}><${Given} path=${path} filter=${filter} labels=${labels} /><${Many} filter=${filter} onDone=${list.reload} />
+    <${Table} list=${list} columns=${["What", "Kind", "Status", "Who", "Cost", "Begun", "Took"]} row=${row} empty=${firstSteps} />`;
 }
 
 /** Where the API shows what a job works on, and what shows it here. @param {any} about */
@@ -65,6 +115,9 @@ async function runAgain({ agentId, workflowId, executionId }, { input, pattern, 
   navigate(`/console/runs/${jobId}`);
 }
 
+/** Whether a job is this one, or one that it has started. @param {any} job @param {string} id */
+const isAbout = ({ jobId, parentJobId }, id) => jobId === id || parentJobId === id;
+
 /** @param {{ job: any, detail: any, onChange: () => void }} props */
 function Actions({ job, detail, onChange }) {
   const { run, error, isBusy } = useAction();
@@ -76,11 +129,29 @@ function Actions({ job, detail, onChange }) {
       () => post(`/jobs/${job.jobId}/cancel`, undefined),
       () => onChange(),
     );
+  const retry = () =>
+    run(async () => {
+      const { jobId } = await post(`/jobs/${job.jobId}/retry`, undefined, { headers: { prefer: "respond-async" } });
+      navigate(`/console/runs/${jobId}`);
+    });
+  const mayRetry = ["failed", "cancelled"].includes(job.status);
   return html`<p class="actions">
+      ${mayRetry ? html`<button type="button" disabled=${isBusy} onClick=${retry}>Retry</button>` : null}
       ${isOpen ? html`<button type="button" disabled=${isBusy} onClick=${cancel}>Cancel</button>` : null}
       ${mayRepeat ? html`<button type="button" disabled=${isBusy} onClick=${() => run(() => runAgain(job.about, detail))}>Run again</button>` : null}
     </p><${Problem} error=${error} />`;
 }
+
+/** What the ids of a job are called. @type {Record<string, string>} */
+const aboutLabels = {
+  runId: "Run",
+  agentId: "Agent",
+  workflowId: "Workflow",
+  executionId: "Execution",
+  documentId: "Document",
+  batchId: "Batch",
+  responseId: "Response",
+};
 
 /** One job, live, with what it works on. @param {{ id: string }} props */
 export function Run({ id }) {
@@ -91,25 +162,31 @@ export function Run({ id }) {
     job.reload();
     detail.reload();
   }, [job.reload, detail.reload]);
-  useJobEvents(job.value, reload);
+  useJobChanges(useCallback((changed) => (!changed || isAbout(changed, id) ? reload() : undefined), [id, reload]));
   if (!job.value)
     return job.error
       ? html`<h1>Run</h1><${Problem} error=${job.error} />`
       : html`<p class="busy-note" role="status">Loading …</p>`;
   const { kind, title, status, progress, startedBy, createdAt, startedAt, finishedAt } = job.value;
-  const { attempts, traceId, error, about, result } = job.value;
+  const { attempts, traceId, error, about, result, keyId, parentJobId, costUsd } = job.value;
   return html`<h1>${title ?? kind} <${Badge} text=${stateOf(job.value)} /></h1>
     <${Facts} facts=${[
       ["Kind", kind],
-      ["Job", html`<code>${id}</code>`],
-      ["Started by", startedBy],
+      ["Job", html`<${Id} id=${id} />`],
+      ["Started by", startedBy && html`<a href=${`/console/runs?${toQuery({ startedBy })}`}>${startedBy}</a>`],
+      ["Key", keyId && html`<${IdLink} id=${keyId} /> (<a href=${`/console/runs?${toQuery({ keyId })}`}>its runs</a>)`],
+      ["Started by the job", parentJobId && html`<${IdLink} id=${parentJobId} />`],
+      ["Model calls", html`<a href=${`/console/calls?${toQuery({ jobId: id })}`}>those of this job</a>`],
+      ["Cost", money(costUsd)],
       ["Accepted", html`<${Time} at=${createdAt} />`],
       ["Waited", between(createdAt, startedAt)],
       ["Took", between(startedAt, finishedAt)],
       ["Stage", status === "running" ? `${progress.stage} ${progress.done} of ${progress.total}` : undefined],
       ["Attempts", attempts > 1 ? attempts : undefined],
       ["Trace", traceId && html`<code>${traceId}</code>`],
-      ...Object.entries(about).map(([name, value]) => /** @type {const} */ ([name, html`<${IdLink} id=${value} />`])),
+      ...Object.entries(about).map(
+        ([name, value]) => /** @type {const} */ ([aboutLabels[name] ?? name, html`<${IdLink} id=${value} />`]),
+      ),
     ]} />
     <${Problem} error=${error} /><${Actions} job=${job.value} detail=${detail.value} onChange=${reload} />
     <${Problem} error=${detail.error} />
@@ -130,6 +207,8 @@ export function AgentRun({ id }) {
   const run = useLoad(`/runs/${id}/trail`);
   const [isInner, setIsInner] = useState(false);
   useEffect(() => setIsInner(run.value?.parentRunId !== undefined), [run.value]);
+  const jobId = run.value?.jobId;
+  useJobChanges(useCallback((job) => (!job || job.jobId === jobId ? run.reload() : undefined), [jobId, run.reload]));
   if (!run.value) return html`<h1>Agent run</h1><${Problem} error=${run.error} />`;
   if (!isInner) return html`<${Run} id=${run.value.jobId} />`;
   return html`<h1>${run.value.agentName} <${Badge} text=${run.value.status} /></h1>

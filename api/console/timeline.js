@@ -4,6 +4,12 @@ import { Badge, between, duration, Facts, IdLink, money, number, Problem, span, 
 
 /** What happened in a run, step by step. */
 
+/** What a step has made: a text is Markdown. @param {{ value: any, label: string }} props */
+const Output = ({ value, label }) =>
+  typeof value === "string" && value.length <= 4_000
+    ? html`<${Markdown} text=${value} />`
+    : html`<${Text} value=${value} label=${label} />`;
+
 /** @param {any} action */
 const call = ({
   action,
@@ -50,7 +56,7 @@ const agentStep = (step, times) => {
   return html`<li class=${step.isError ? "failed" : ""}>
     <h3>${isAnswer ? "Answer" : step.action}</h3>
     <p class="meta"><${Time} at=${step.startedAt} /> ${shown(times)}${times.model + times.tools > 0 ? ", " : ""}${step.model}, ${number(step.tokens)} tokens, ${money(step.costUsd)}, <${IdLink} id=${step.logId} text="model call" /></p>
-    ${step.thought && !isAnswer ? html`<p class="thought">${step.thought}</p>` : null}
+    ${step.thought && !isAnswer ? html`<${Markdown} text=${step.thought} />` : null}
     ${isAnswer ? null : (step.actions ?? [step]).map(call)}
   </li>`;
 };
@@ -114,7 +120,7 @@ const workflowStep = ({
 }) => html`<li class=${status === "failed" ? "failed" : ""}>
   <h3>${id} ${status === "completed" ? null : html`<${Badge} text=${status} />`}</h3>
   <p class="meta"><${Time} at=${startedAt} /> ${[between(startedAt, finishedAt), type, attempts > 1 ? `${attempts} attempts` : "", tokensUsed ? `${number(tokensUsed)} tokens, ${money(costUsd)}` : ""].filter(Boolean).join(", ")}</p>
-  <${Problem} error=${error} /><${Text} value=${output} label="The output" /></li>`;
+  <${Problem} error=${error} /><${Output} value=${output} label="The output" /></li>`;
 
 /** @param {{ run: any }} props */
 export function WorkflowRunView({ run }) {
@@ -164,7 +170,7 @@ const compositeStep = ({
   finishedAt,
 }) => html`<li class=${status === "failed" ? "failed" : ""}>
   <h3>${step}</h3><p class="meta"><${Time} at=${startedAt} /> ${between(startedAt, finishedAt)}, ${role}, ${model}, ${number(tokens)} tokens, ${money(costUsd)} ${logId ? html`<${IdLink} id=${logId} text="model call" />` : null}</p>
-  <${Problem} error=${error} /><${Text} value=${output} label="The answer" /></li>`;
+  <${Problem} error=${error} /><${Output} value=${output} label="The answer" /></li>`;
 
 /** @param {{ run: any }} props */
 export function CompositeView({ run }) {

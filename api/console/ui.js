@@ -1,9 +1,13 @@
+import { useState } from "preact/hooks";
+import { isPassing } from "./api.js";
 import { Download } from "./export.js";
 import { html } from "./html.js";
 import { addressOf } from "./router.js";
+import { MAX_FRESH } from "./rows.js";
 
 /** Parts of every screen. */
 
+const ended = new Map(Object.entries({ expired: "stale", cancelled: "stale", rejected: "refused", paused: "stale" }));
 const good = ["completed", "started", "approved", "indexed", "ready", "up", "intact"];
 const busy = [
   "starting",
@@ -21,7 +25,7 @@ const busy = [
 
 /** @param {{ text: string }} props */
 export function Badge({ text }) {
-  const kind = good.includes(text) ? "good" : busy.includes(text) ? "busy" : "bad";
+  const kind = ended.get(text) ?? (good.includes(text) ? "good" : busy.includes(text) ? "busy" : "bad");
   return html`<span class="badge ${kind}">${text.replace("_", " ")}</span>`;
 }
 
@@ -43,7 +47,7 @@ export function IdLink({ id, text }) {
 
 /** @param {number | undefined} usd */
 export const money = (usd) =>
-  usd === undefined ? "" : usd === 0 ? "$0" : `$${usd < 0.01 ? usd.toPrecision(2) : usd.toFixed(2)}`;
+  usd === undefined ? "" : usd === 0 ? "$0" : usd < 0.0001 ? "< $0.0001" : `$${usd.toFixed(usd < 0.01 ? 4 : 2)}`;
 
 /** @param {number | undefined} ms */
 export const duration = (ms) =>
@@ -51,9 +55,15 @@ export const duration = (ms) =>
     ? ""
     : ms < 1000
       ? `${Math.round(ms)} ms`
-      : ms < 60_000
+      : ms < 10_000
         ? `${(ms / 1000).toFixed(1)} s`
-        : `${Math.round(ms / 60_000)} min`;
+        : ms < 120_000
+          ? `${Math.round(ms / 1000)} s`
+          : ms < 2 * 3_600_000
+            ? `${Math.round(ms / 60_000)} min`
+            : ms < 48 * 3_600_000
+              ? `${Math.round(ms / 3_600_000)} h`
+              : `${Math.round(ms / 86_400_000)} days`;
 
 /** Time between two moments, in ms; 0 where one is not known. @param {string | undefined} from @param {string | undefined} to */
 export const span = (from, to) => (from && to ? Math.max(Date.parse(to) - Date.parse(from), 0) : 0);
@@ -77,6 +87,19 @@ export function Problem({ error }) {
   return html`<p class="problem" role="alert">${error.message}${where}</p>`;
 }
 
+/** A button that copies a text. @param {{ text: string, what: string }} props */
+export function Copy({ text, what }) {
+  const [isDone, setIsDone] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setIsDone(true);
+  };
+  return html`<button type="button" class="copy" aria-label="Copy ${what}" onClick=${copy}>${isDone ? "copied" : "copy"}</button>`;
+}
+
+/** An id that can be copied. @param {{ id: string }} props */
+export const Id = ({ id }) => html`<code>${id}</code> <${Copy} text=${id} what="the id" />`;
+
 /** A text, or a value as JSON; a long one is collapsed. @param {{ value: any, label: string }} props */
 export function Text({ value, label }) {
   if (value === undefined || value === "") return null;
@@ -88,26 +111,43 @@ export function Text({ value, label }) {
 
 /** A list's path as a name for what is exported of it, as `rag documents`. @param {string} path */
 const nameOfList = (path) => path.replace(/\?.*/, "").replaceAll("/", " ").trim();
+/** Why what is shown may be old, with a button that tries again; it is tried by itself too. @param {{ list: any }} props */
+function Stale({ list }) {
+  const { error, retry } = list;
+  if (!error) return null;
+  const button = retry && html`<button type="button" onClick=${retry}>Try again</button>`;
+  if (!list.isLoaded || !isPassing(error))
+    return html`<${Problem} error=${error} />${isPassing(error) ? button : null}`;
+  return html`<p class="actions stale" role="status">This may be old: ${error.message} It is tried again. ${button}</p>`;
+}
+
+/** A row with its key, so that it stays the same element while others come and go. @param {any} element @param {unknown} key */
+function keyed(element, key) {
+  element.key = key;
+  return element;
+}
 
 /**
  * A list as a table, with a button for what follows.
- * @param {{ list: any, columns: readonly string[], row: (item: any) => any, empty?: string }} props
+ * @param {{ list: any, columns: readonly string[], row: (item: any) => any, empty?: any }} props
  */
 export function Table({ list, columns, row, empty = "There are none." }) {
-  if (list.error) return html`<${Problem} error=${list.error} />`;
+  if (list.error && !list.isLoaded) return html`<${Stale} list=${list} />`;
   if (!list.isLoaded) return html`<p class="busy-note" role="status">Loading …</p>`;
   const isEmpty = list.items.length === 0;
-  return html`
+  const count = list.fresh?.length ?? 0;
+  return html`<${Stale} list=${list} />
+    ${count > 0 ? html`<p class="fresh" role="status"><button type="button" onClick=${list.showNew}>${count}${count >= MAX_FRESH ? "+" : ""} new</button></p>` : null}
     ${isEmpty && list.next === null ? html`<p class="hint" role="status">${empty}</p>` : null}
     ${
       isEmpty
         ? null
         : html`<div class="scroll" tabindex="0" role="region" aria-label="List"><table>
       <thead><tr>${columns.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-      <tbody>${list.items.map(row)}</tbody>
+      <tbody>${list.items.map((/** @type {any} */ item) => keyed(row(item), list.id && item[list.id]))}</tbody>
     </table></div>`
     }
-    ${list.next === null ? null : html`<p class="actions"><button type="button" onClick=${list.more}>Older</button></p>`}
+    ${list.next === null ? null : html`<p class="actions">${isEmpty ? html`<span class="hint" role="status">Nothing among the newest.</span>` : null}<button type="button" onClick=${list.more}>${isEmpty ? "Look further back" : "Older"}</button></p>`}
     ${list.path === undefined || isEmpty ? null : html`<${Download} name=${nameOfList(list.path)} path=${list.path} />`}`;
 }
 

@@ -7,7 +7,7 @@ import { idSchema } from "../../src/lib/ids.ts";
 import type { CompletionRecord, ShownCompletion } from "../../src/store/completion-store.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { maySee, ownKeyOf } from "../../src/tenancy/roles.ts";
-import { listOf, pageQuery } from "../list-query.ts";
+import { filterQuery, listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
@@ -54,11 +54,6 @@ const logSchema = named(
 
 const logSummarySchema = named("CallLogSummary", logSchema.omit({ content: true }));
 
-const time = z.iso
-  .datetime({ offset: true })
-  .transform((text) => new Date(text))
-  .optional();
-
 const logsQuery = pageQuery("log").extend({
   status: z.enum(outcomes).optional(),
   kind: z.enum(callKinds).optional(),
@@ -69,8 +64,8 @@ const logsQuery = pageQuery("log").extend({
   requestId: z.string().max(128).optional(),
   jobId: idSchema("job").optional(),
   runId: z.string().max(64).optional().describe("A run of an agent, a workflow or a composite pattern"),
-  from: time.describe("Calls that began then or later"),
-  to: time.describe("Calls that began before"),
+  endUser: z.string().max(512).optional().describe("Whom the call was made for"),
+  ...filterQuery,
 });
 
 const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });

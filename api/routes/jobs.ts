@@ -12,7 +12,7 @@ import type { JobRecord } from "../../src/store/job-record.ts";
 import { type JobState, jobStates, openStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { type Caller, maySee, ownKeyOf, rootOf, toStoredCaller } from "../../src/tenancy/roles.ts";
-import { listOf, pageQuery } from "../list-query.ts";
+import { filterQuery, listOf, pageQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob } from "../prefer.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -51,17 +51,23 @@ export const jobRoutes = [
   routes.get("/jobs", {
     summary: "Jobs of the tenant, newest first",
     description:
-      "Each without its result, which `/jobs/:id` shows. A key that is limited to collections sees the jobs alone that it has started.",
+      "Each without its result, which `/jobs/:id` shows. With `q`, a page looks at 5,000 jobs at most: it may have few of them, or " +
+      "none, and still a `nextCursor`. A key that is limited to collections sees the jobs alone that it has started.",
     query: pageQuery("job").extend({
       kind: z.enum(jobKinds).optional(),
       status: z.enum(jobStates).optional(),
+      ...filterQuery,
+      startedBy: z.string().min(1).max(200).optional().describe("The subject of the key that asked for it"),
+      keyId: idSchema("apiKey").optional(),
       parentJobId: idSchema("job").optional().describe("The jobs that this one has started and waits for"),
     }),
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
     async result({ query, caller, platform }) {
       const { tenantId } = caller;
+      const keyId = ownKeyOf(caller) ?? query.keyId;
+      if (query.keyId !== undefined && query.keyId !== keyId) return { data: [], nextCursor: null };
       await platform.approvals.expireOverdue(tenantId);
-      return mapPage(await platform.jobs.list(tenantId, { ...query, keyId: ownKeyOf(caller) }), toJobSummary);
+      return mapPage(await platform.jobs.list(tenantId, { ...query, keyId }), toJobSummary);
     },
   }),
   routes.get("/jobs/events", {

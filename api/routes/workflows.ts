@@ -22,7 +22,7 @@ import {
   workflowViewSchema,
 } from "../../src/workflows/schemas.ts";
 import { validationSchema } from "../../src/workflows/validate.ts";
-import { listOf, pageQuery } from "../list-query.ts";
+import { filterQuery, listOf, pageQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -58,9 +58,9 @@ export const workflowRoutes = [
   routes.get("/workflows/approvals", {
     summary: "Decisions that runs wait for, newest first",
     description: "The page `/approvals` shows them, with each run so far, to decide there.",
-    query: pageQuery("approval").extend({ status: z.enum(approvalStates).default("pending") }),
+    query: pageQuery("approval").extend({ status: z.enum(approvalStates).default("pending"), ...filterQuery }),
     responses: { 200: { description: "A page of approvals", body: listOf(approvalViewSchema) } },
-    result: ({ query: { status, ...page }, caller, platform }) => platform.approvals.list(caller, { status, ...page }),
+    result: ({ query, caller, platform }) => platform.approvals.list(caller, query),
   }),
   routes.get("/workflows/approvals/:id", {
     summary: "One approval, with the run that waits for it as far as it has come",

@@ -13,6 +13,7 @@ import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { notFound } from "../lib/errors.ts";
+import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import type { AuditEntry } from "../store/audit-store.ts";
@@ -47,7 +48,8 @@ export function makeAgents(deps: AgentsDeps) {
     await agentRuns.ensure(record);
     const { isInteractive, parentJobId, caller } = request;
     const { agentId } = record;
-    const about = { title: record.definition.name, ...starterOf(caller), subject: { agentId }, parentJobId };
+    const shown = { title: record.definition.name, input: firstLine(record.input) };
+    const about = { ...shown, ...starterOf(caller), subject: { agentId }, parentJobId };
     return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
   };
   const work = makeAgentWork(deps, accept);

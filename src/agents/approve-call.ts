@@ -107,6 +107,7 @@ function toApproval(
     arguments: text,
     argumentsHash: createHash("sha256").update(text).digest("hex"),
     keyId: caller.keyId,
+    startedBy: caller.subject,
     assigneeRole: policy.assigneeRole,
     status: "pending",
     createdAt: now,

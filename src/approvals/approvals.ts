@@ -5,8 +5,8 @@ import type { Waits } from "../jobs/waits.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
-import type { ApprovalRecord, ApprovalState } from "../store/approval-store.ts";
-import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import type { ApprovalQuery, ApprovalRecord } from "../store/approval-store.ts";
+import { mapPage, type Page } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
 import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import { type Caller, hasRole, maySee, ownKeyOf } from "../tenancy/roles.ts";
@@ -18,8 +18,6 @@ const SWEPT = 100;
 const MAX_ROUNDS = 20;
 /** How long a decision may stay without effect on its run until a sweep repeats it, in ms. */
 const SETTLE_AGAIN_AFTER_MS = 5_000;
-
-type ApprovalQuery = PageQuery & { status: ApprovalState };
 
 type ApprovalsDeps = {
   store: Pick<Store, "approvals" | "callbacks" | "apiKeys" | "workflowRuns" | "agentRuns">;
@@ -147,12 +145,23 @@ function toRejection(approval: ApprovalRecord): AppError {
 }
 
 function toApprovalView(approval: ApprovalRecord): ApprovalView {
-  const { _id: approvalId, runId, assigneeRole, message, status, createdAt, expiresAt } = approval;
+  const { _id: approvalId, runId, startedBy, assigneeRole, message, status, createdAt, expiresAt } = approval;
   const { decidedBy, decidedAt, comment } = approval;
   const of = approval.kind === "agent" ? toCallView(approval) : toStepView(approval);
   const decision = status === "approved" || status === "rejected" ? status : undefined;
   const decided = { decision, decidedBy, decided_by: decidedBy, decidedAt, comment };
-  return toView({ approvalId, ...of, runId, assigneeRole, message, status, createdAt, expiresAt, ...decided });
+  return toView({
+    approvalId,
+    ...of,
+    runId,
+    startedBy,
+    assigneeRole,
+    message,
+    status,
+    createdAt,
+    expiresAt,
+    ...decided,
+  });
 }
 
 function toStepView({ workflowId, workflowName, stepId }: Exclude<ApprovalRecord, { kind: "agent" }>) {

@@ -25,6 +25,7 @@ export const approvalViewSchema = z.object({
     .optional()
     .describe("As the tool gets them: the call is made with these or not at all"),
   argumentsHash: z.string().optional().describe("SHA-256 of their canonical JSON (RFC 8785)"),
+  startedBy: z.string().optional().describe("The subject of the key that started the run"),
   assigneeRole: approverSchema,
   message: z.string().optional(),
   status: z.enum(approvalStates),

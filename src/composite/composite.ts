@@ -3,6 +3,7 @@ import { compositeQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
+import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import type { OpenExecution } from "../store/execution-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
@@ -46,7 +47,8 @@ export function makeComposite(deps: CompositeDeps) {
     };
     await takeRun(deps.quotas, record);
     await deps.store.executions.insert(record);
-    const about = { title: `${pattern} (${profile})`, ...starterOf(caller), parentJobId }; // nothing of what is said in it
+    const shown = isRegulated(profile) ? undefined : firstLine(input); // of those, nothing of what is said stays
+    const about = { title: `${pattern} (${profile})`, input: shown, ...starterOf(caller), parentJobId };
     return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
   };
   const work = makeCompositeWork(deps, accept);

@@ -54,6 +54,10 @@ export const settings = {
     "The operator's credential for Bull Board, `/metrics` and `/operator`",
     "all of them are off",
   ),
+  BOARD_WRITES: setting(
+    flag.default(false),
+    "Bull Board may pause queues and remove jobs, of all tenants; else it only shows them",
+  ),
   METRICS_PORT: setting(
     count(0, 65_535).optional(),
     "Port of `/metrics`, `/healthz` and `/readyz` of this process alone, on a worker too, open to anyone who reaches it",
@@ -212,6 +216,7 @@ function toConfig(v: Values) {
       host: v.HOST,
       publicUrl: v.PUBLIC_URL,
       adminToken: v.ADMIN_TOKEN,
+      boardWrites: v.BOARD_WRITES,
       allowedHosts: [v.HOST, ...v.ALLOWED_HOSTS],
       trustedProxies: v.TRUSTED_PROXIES,
     },

@@ -28,7 +28,12 @@ export const jobViewSchema = z.object({
     .string()
     .optional()
     .describe("What it works on: a document's title, an agent's or a workflow's name, a model, a file of requests"),
+  input: z
+    .string()
+    .optional()
+    .describe("The first line of what it was given, of runs of agents, workflows and patterns"),
   startedBy: z.string().optional().describe("The subject of the key that asked for it"),
+  keyId: z.string().optional().describe("That key"),
   requestId: z.string().optional().describe("The `x-request-id` of the request that asked for it"),
   parentJobId: idSchema("job").optional().describe("The job that has started it and waits for its end"),
   status: z.enum(jobStates),
@@ -38,6 +43,7 @@ export const jobViewSchema = z.object({
   finishedAt: z.iso.datetime().optional(),
   attempts: z.number().int(),
   traceId: z.string().optional().describe("The W3C trace of its work, where the operator collects traces"),
+  costUsd: z.number().optional().describe("What its models cost, once it has ended with a result that says so"),
   guard: guardCountsSchema.optional(),
   result: z.unknown().optional(),
   error: errorViewSchema.optional(),
@@ -59,9 +65,12 @@ export function toProgressView({ status, progress }: Pick<JobRecord, "status" | 
   return status === "running" && progress.stage === "queued" ? { ...progress, stage: status } : progress;
 }
 
+const costSchema = z.object({ costUsd: z.number().optional().catch(undefined) }).catch({});
+
 /** A job in a list, without its result, which is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
-  const { subject: about, title, startedBy, requestId, parentJobId } = record;
+  const { subject: about, title, input, startedBy, keyId, requestId, parentJobId } = record;
+  const { costUsd } = costSchema.parse(record.result);
   const traceId = record.trace?.split("-")[1]; // a `traceparent` is version, trace, span and flags
   const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, guard, error } = record;
   return toView({
@@ -69,7 +78,9 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     kind,
     about,
     title,
+    input,
     startedBy,
+    keyId,
     requestId,
     parentJobId,
     status,
@@ -79,6 +90,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     finishedAt,
     attempts,
     traceId,
+    costUsd,
     guard,
     error,
   });

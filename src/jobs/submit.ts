@@ -23,6 +23,8 @@ export type Submission = {
   subject: Record<string, string>;
   /** Title of the job: its subject in a few words. */
   title?: string;
+  /** The first line of its input. */
+  input?: string | undefined;
   /** The subject and the key of the caller. */
   startedBy?: string;
   keyId?: string;
@@ -44,13 +46,14 @@ export function newRecord(
     jobId: _id,
     subject,
     title,
+    input,
     startedBy,
     keyId,
-  }: Pick<Submission, "tenantId" | "subject" | "title" | "startedBy" | "keyId"> & { jobId: string },
+  }: Pick<Submission, "tenantId" | "subject" | "title" | "input" | "startedBy" | "keyId"> & { jobId: string },
 ) {
   const now = new Date();
   return {
-    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), startedBy, keyId }),
+    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), input, startedBy, keyId }),
     ...defined({ requestId: currentRequestId(), guard: currentFound() }),
     _id,
     tenantId,

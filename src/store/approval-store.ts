@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import { type AwaitedRecord, awaitedIndexes, makeAwaited } from "./awaited.ts";
 import type { RunCallback } from "./callback-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { findPage, ofKey, type Page, type PageQuery } from "./page.ts";
+import { findPage, fitsAll, holdsText, inTime, type Page, type PageQuery, type Times } from "./page.ts";
 import { makeRecords } from "./records.ts";
 
 /** `cancelled`: its run ended without a decision. */
@@ -13,6 +13,8 @@ type Asked = AwaitedRecord & {
   runId: string;
   /** The key that started its run. */
   keyId?: string;
+  /** Its subject; approvals of earlier releases have none. */
+  startedBy?: string;
   assigneeRole: "owner" | "admin";
   message?: string;
   status: ApprovalState;
@@ -63,6 +65,21 @@ export const approvalCollection = defineCollection<ApprovalRecord>({
   ],
 });
 
+/** Which approvals are listed; `keyId`: of runs that this key has started; `q`: with this text in a name or the message. */
+export type ApprovalQuery = PageQuery &
+  Times & {
+    status: ApprovalState;
+    keyId?: string | undefined;
+    agentId?: string | undefined;
+    workflowId?: string | undefined;
+    q?: string | undefined;
+  };
+
+const textsOf = (record: ApprovalRecord) =>
+  record.kind === "agent"
+    ? [record.agentName, record.toolName, record.message, record.startedBy]
+    : [record.workflowName, record.stepId, record.message, record.startedBy];
+
 export type Decision = { status: Exclude<ApprovalState, "pending">; decidedBy?: string; comment?: string };
 
 export function makeApprovalStore(db: Db) {
@@ -80,11 +97,16 @@ export function makeApprovalStore(db: Db) {
       await approvals.updateOne(ofTenant(tenantId, { _id, status }), { $unset: { isUntold: "" } });
     },
     /** Approvals in a state. */
-    list: (
-      tenantId: string,
-      { status, keyId, ...page }: PageQuery & { status: ApprovalState; keyId?: string | undefined },
-    ): Promise<Page<ApprovalRecord>> =>
-      findPage(approvals, { tenantId, page, filter: { status }, matches: ofKey(keyId, (record) => record.keyId) }),
+    list(tenantId: string, { status, q, from, to, ...query }: ApprovalQuery): Promise<Page<ApprovalRecord>> {
+      const { keyId, agentId, workflowId, ...page } = query;
+      const matches = fitsAll<ApprovalRecord>([
+        keyId !== undefined && ((record) => record.keyId === keyId),
+        agentId !== undefined && ((record) => record.kind === "agent" && record.agentId === agentId),
+        workflowId !== undefined && ((record) => record.kind !== "agent" && record.workflowId === workflowId),
+        q !== undefined && ((record) => holdsText(q, textsOf(record))),
+      ]);
+      return findPage(approvals, { tenantId, ...inTime("approval", { from, to }, page), filter: { status }, matches });
+    },
     /**
      * Decides a pending approval whose time is not over, or lets it expire. Returns null, and changes nothing, if it is not in
      * that state.

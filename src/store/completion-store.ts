@@ -1,9 +1,8 @@
 import { calculateObjectSize } from "bson";
 import { type Db, MongoBulkWriteError } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
-import { firstIdAt } from "../lib/ids.ts";
 import { defineCollection } from "./collection.ts";
-import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { findPage, fitsAll, holdsText, inTime, type Page, type PageQuery, type Shown, type Times } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import type { UseStore } from "./use-store.ts";
 import { DUPLICATE_KEY, runWrite } from "./writes.ts";
@@ -121,11 +120,30 @@ const shown = [
 export type ShownCompletion = Shown<CompletionRecord, typeof shown>;
 
 /** Which calls are meant: those that have all of these, begun between two times. */
-export type CompletionFilter = Partial<Pick<CompletionRecord, (typeof filtered)[number]>> & {
-  from?: Date;
-  to?: Date;
-};
-const filtered = ["keyId", "surface", "kind", "model", "provider", "outcome", "requestId", "jobId", "runId"] as const;
+export type CompletionFilter = Partial<Pick<CompletionRecord, (typeof filtered)[number]>> &
+  Times & {
+    /** A part of a model's name, the surface, the end user or the error. */
+    q?: string;
+  };
+const filtered = [
+  "keyId",
+  "surface",
+  "kind",
+  "model",
+  "provider",
+  "outcome",
+  "requestId",
+  "jobId",
+  "runId",
+  "agentId",
+  "workflowId",
+  "endUser",
+] as const;
+
+const textsOf = ({ requestedModel, model, provider, surface, endUser, error }: ShownCompletion) => [
+  ...[requestedModel, model, provider, surface, endUser],
+  ...[error?.code, error?.message],
+];
 
 export type CompletionStore = ReturnType<typeof makeCompletionStore>;
 
@@ -136,18 +154,21 @@ export function makeCompletionStore(db: Db, use: Pick<UseStore, "addLater">) {
   return {
     get,
     /** The newest first. */
-    list(tenantId: string, { from, to, ...filter }: CompletionFilter, page: PageQuery): Promise<Page<ShownCompletion>> {
+    list(
+      tenantId: string,
+      { from, to, q, ...filter }: CompletionFilter,
+      page: PageQuery,
+    ): Promise<Page<ShownCompletion>> {
       const wanted = filtered.filter((field) => filter[field] !== undefined);
-      const [end, since] = [to, from].map((time) => time && firstIdAt("log", time));
       return findPage(collection, {
         tenantId,
-        page: { ...page, cursor: end && (page.cursor === undefined || end < page.cursor) ? end : page.cursor },
+        ...inTime("log", { from, to }, page),
         fields: shown,
-        since,
         ...(filter.outcome === "failed" ? { filter: { outcome: "failed" as const } } : {}),
-        ...(wanted.length > 0
-          ? { matches: (record: ShownCompletion) => wanted.every((field) => record[field] === filter[field]) }
-          : {}),
+        matches: fitsAll<ShownCompletion>([
+          wanted.length > 0 && ((record) => wanted.every((field) => record[field] === filter[field])),
+          q !== undefined && ((record) => holdsText(q, textsOf(record))),
+        ]),
       });
     },
     /** Writes records. Records that exist already, after a repeated write, stay unchanged and are not counted again. */

@@ -21,6 +21,8 @@ export type JobRecord = {
   /** What it works on, in a few words, and who asked for it; jobs of earlier releases have neither. */
   title?: string;
   startedBy?: string;
+  /** The first line of what it was given, where its run keeps that. */
+  input?: string;
   /** The key that asked for it: a key that is limited to collections sees its own jobs alone. */
   keyId?: string;
   status: JobState;

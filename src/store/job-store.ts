@@ -6,7 +6,18 @@ import { gatherInserts } from "./gather-inserts.ts";
 import type { JobKind, JobProgress, JobRecord } from "./job-record.ts";
 import { finalStates, type JobState, openStates } from "./job-state.ts";
 import { makeKinStore } from "./kin-store.ts";
-import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
+import {
+  findFirst,
+  findPage,
+  fitsAll,
+  holdsText,
+  inTime,
+  type Page,
+  type PageQuery,
+  projectionOf,
+  type Shown,
+  type Times,
+} from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, isDuplicateKey } from "./writes.ts";
 
@@ -17,6 +28,17 @@ export const jobCollection = defineCollection<JobRecord>({
     { key: { tenantId: 1, kind: 1, _id: -1 }, name: "kind_newest" },
     { key: { tenantId: 1, status: 1, _id: -1 }, name: "status_newest" },
     { key: { tenantId: 1, keyId: 1, _id: -1 }, name: "key_newest" },
+    { key: { tenantId: 1, startedBy: 1, _id: -1 }, name: "starter_newest" },
+    {
+      key: { tenantId: 1, "subject.agentId": 1, _id: -1 },
+      name: "agent_newest",
+      partialFilterExpression: { "subject.agentId": { $exists: true } },
+    },
+    {
+      key: { tenantId: 1, "subject.workflowId": 1, _id: -1 },
+      name: "workflow_newest",
+      partialFilterExpression: { "subject.workflowId": { $exists: true } },
+    },
     { key: { tenantId: 1, queue: 1 }, name: "tenant_queued", partialFilterExpression: { status: "queued" } },
     { key: { checkAt: 1 }, name: "check", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
@@ -39,6 +61,7 @@ const shown = [
   "kind",
   "subject",
   "title",
+  "input",
   "startedBy",
   "keyId",
   "requestId",
@@ -54,16 +77,23 @@ const shown = [
   "error",
 ] as const;
 
-/** What a list shows of a job: neither its result nor its steps. */
-export type JobSummaryRecord = Shown<JobRecord, typeof shown>;
+const projection = [...shown, "result.costUsd"];
 
-/** Which jobs are listed; `keyId`: of this key alone. */
-type JobQuery = PageQuery & {
-  kind?: JobKind | undefined;
-  status?: JobState | undefined;
-  keyId?: string | undefined;
-  parentJobId?: string | undefined;
-};
+/** What a list shows of a job: of its result only the cost, and no steps. */
+export type JobSummaryRecord = Shown<JobRecord, typeof shown> & { result?: unknown };
+
+/** Which jobs are listed; `keyId`: of this key alone; `q`: with this text in the title or the input. */
+type JobQuery = PageQuery &
+  Times & {
+    kind?: JobKind | undefined;
+    status?: JobState | undefined;
+    keyId?: string | undefined;
+    parentJobId?: string | undefined;
+    startedBy?: string | undefined;
+    agentId?: string | undefined;
+    workflowId?: string | undefined;
+    q?: string | undefined;
+  };
 
 const held = ["tenantId", "lastEventId", "cancelRequestedAt", "unsettledSince"] as const;
 
@@ -99,10 +129,7 @@ export function makeJobStore(db: Db) {
     kin: makeKinStore(jobs),
     /** The record of any tenant; for workers and reconcile, that were given the id by the queue. */
     findById: (jobId: string): Promise<JobRecord | null> => jobs.findOne({ _id: jobId }),
-    list(tenantId: string, { kind, status, keyId, parentJobId, ...page }: JobQuery): Promise<Page<JobSummaryRecord>> {
-      const filter = defined({ kind, status, keyId, parentJobId });
-      return findPage(jobs, { tenantId, page, filter, fields: shown });
-    },
+    list: (tenantId: string, query: JobQuery) => findJobs(jobs, tenantId, query),
     /** Jobs of all tenants that have ended, and whose webhooks were not told. */
     announced: (limit: number): Promise<JobRecord[]> =>
       jobs
@@ -130,7 +157,7 @@ export function makeJobStore(db: Db) {
     summaries: (tenantId: string, jobIds: readonly string[]): Promise<JobSummaryRecord[]> =>
       jobs
         .find(ofTenant(tenantId, { _id: { $in: [...jobIds] } }))
-        .project<JobSummaryRecord>(projectionOf(shown))
+        .project<JobSummaryRecord>(projectionOf(projection))
         .batchSize(jobIds.length + 1)
         .toArray(),
     /** In which state each of these jobs of a tenant is; those that are not there are left out. */
@@ -174,6 +201,22 @@ export function makeJobStore(db: Db) {
       // not `$nin`, which would look at all that ever ended
       jobs.countDocuments(ofTenant(tenantId, { status: { $in: [...openStates] } }), { limit }),
   };
+}
+
+function findJobs(
+  jobs: Collection<JobRecord>,
+  tenantId: string,
+  { q, from, to, ...query }: JobQuery,
+): Promise<Page<JobSummaryRecord>> {
+  const { kind, status, keyId, parentJobId, startedBy, agentId, workflowId, ...page } = query;
+  const about = { "subject.agentId": agentId, "subject.workflowId": workflowId };
+  return findPage(jobs, {
+    tenantId,
+    ...inTime("job", { from, to }, page),
+    filter: defined({ kind, status, keyId, parentJobId, startedBy, ...about }),
+    fields: projection,
+    matches: fitsAll<JobSummaryRecord>([q !== undefined && (({ title, input }) => holdsText(q, [title, input]))]),
+  });
 }
 
 const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> =>

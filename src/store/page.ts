@@ -1,5 +1,6 @@
 import { BSON, type Collection, type Document, type Filter } from "mongodb";
 import { defined } from "../lib/defined.ts";
+import { firstIdAt, type IdKind } from "../lib/ids.ts";
 import { ofTenant, type TenantOwned } from "./collection.ts";
 
 /**
@@ -35,6 +36,32 @@ type PageRequest<T> = {
   /** A condition that no index answers. Each record is examined, so the number of examined records also bounds a page. */
   matches?: ((record: T) => boolean) | undefined;
 };
+
+/** A span of time: from `from` on, before `to`. */
+export type Times = { from?: Date | undefined; to?: Date | undefined };
+
+/** The page of a list whose records were made in a span of time: their ids say when. */
+export function inTime(
+  kind: IdKind,
+  { from, to }: Times,
+  page: PageQuery,
+): { page: PageQuery; since: string | undefined } {
+  const [end, since] = [to, from].map((time) => time && firstIdAt(kind, time));
+  const { cursor = end } = page;
+  return { page: { ...page, cursor: end !== undefined && cursor !== undefined && end < cursor ? end : cursor }, since };
+}
+
+/** Conditions of a list that are all to be true; undefined if there are none. */
+export function fitsAll<T>(conditions: readonly (false | undefined | ((record: T) => boolean))[]) {
+  const given = conditions.filter((condition) => typeof condition === "function");
+  return given.length === 0 ? undefined : (record: T) => given.every((condition) => condition(record));
+}
+
+/** Whether one of the texts holds another, whatever the case of its letters. */
+export function holdsText(text: string, texts: readonly (string | undefined)[]): boolean {
+  const wanted = text.toLowerCase();
+  return texts.some((one) => one?.toLowerCase().includes(wanted));
+}
 
 /** A record as a list shows it: its id and these fields. */
 export type Shown<T extends { _id: string }, F extends readonly (keyof T)[]> = Pick<T, "_id" | F[number]>;

@@ -3,6 +3,7 @@ import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
+import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import { currentNesting } from "../net/call-scope.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";
@@ -47,7 +48,8 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
   const submit = async (record: WorkflowRunRecord, { caller, isInteractive, parentJobId }: RepeatRequest) => {
     const { workflowId, name: title } = record;
     const steps = countSteps(planSteps(toDefinition(record).steps));
-    const about = { title, ...starterOf(caller), subject: { workflowId }, steps, parentJobId };
+    const input = record.input === undefined ? undefined : firstLine(JSON.parse(record.input));
+    const about = { title, input, ...starterOf(caller), subject: { workflowId }, steps, parentJobId };
     return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
   };
   const repeat = async (old: WorkflowRunRecord, request: RepeatRequest): Promise<{ job: JobRecord }> => {

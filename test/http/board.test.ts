@@ -8,7 +8,7 @@ const TOKEN = "the-operators-own-token";
 describe("Bull Board", () => {
   let platform: TestPlatform;
   before(async () => {
-    platform = await startPlatform({ workers: false, env: { ADMIN_TOKEN: TOKEN } });
+    platform = await startPlatform({ workers: false, env: { ADMIN_TOKEN: TOKEN, BOARD_WRITES: "true" } });
   });
   after(() => platform.close());
 
@@ -81,6 +81,20 @@ describe("Bull Board", () => {
       const headers = { origin };
       const paused = await open("/api/queues/ingestion/pause", basic(TOKEN), { method: "PUT", headers });
       expect(paused.status, origin).to.equal(status);
+    }
+  });
+
+  it("only shows, unless the operator lets it write", async () => {
+    const reading = await startPlatform({ workers: false, env: { ADMIN_TOKEN: TOKEN } });
+    try {
+      const headers = { authorization: basic(TOKEN), origin: reading.url };
+      const board = `${reading.url}${boardPath}/api/queues`;
+      const paused = await fetch(`${board}/ingestion/pause`, { method: "PUT", headers });
+      expect(paused.status).to.be.within(400, 499);
+      const { queues } = (await (await fetch(board, { headers })).json()) as { queues: { isPaused: boolean }[] };
+      expect(queues.some(({ isPaused }) => isPaused)).to.equal(false);
+    } finally {
+      await reading.close();
     }
   });
 

@@ -70,6 +70,7 @@ async function approvalOf({ deps, run, step, place, fill }: StepWork<HumanApprov
     workflowName,
     runId,
     keyId: run.caller.keyId,
+    startedBy: run.caller.subject,
     stepId: place.id,
     path: place.path,
     assigneeRole,

@@ -79,7 +79,7 @@ export async function openWindow(browser: Browser, { url, name, expected = [] }:
     if (!isOwn(request.url())) blame(`request to ${request.url()}`);
   });
   page.on("dialog", (dialog) => {
-    if (dialog.type() !== "confirm") blame(`dialog: ${dialog.message()}`);
+    if (dialog.type() !== "confirm" && dialog.type() !== "beforeunload") blame(`dialog: ${dialog.message()}`);
     void dialog.accept();
   });
   page.setDefaultTimeout(DEADLINE_MS);

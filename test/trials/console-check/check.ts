@@ -6,11 +6,13 @@ import { promisify } from "node:util";
 import type { Disposables } from "../../../src/lib/disposables.ts";
 import { type ApiClient, makeApiClient } from "./api-client.ts";
 import { openBrowser, openWindow, showLast, type Window } from "./browser.ts";
-import { openDesk } from "./desk.ts";
+import { type Desk, openDesk } from "./desk.ts";
+import { findOne, goAround, outliveSession, outliveStore } from "./hold.ts";
 import { chatInWidget, lookAtHostileTexts, plantHostileTexts } from "./hostile.ts";
 import { findPlaces, lookAround, type Places } from "./look-around.ts";
 import { readReference } from "./reference.ts";
 import { visitShop } from "./shop.ts";
+import { standStorm } from "./storm.ts";
 import { doTasks } from "./tasks.ts";
 import * as walk from "./walk.ts";
 import { beMember, seeNothing } from "./walls.ts";
@@ -18,10 +20,14 @@ import { beMember, seeNothing } from "./walls.ts";
 /** What the program that makes a tenant may take, in ms. */
 const TENANT_TIMEOUT_MS = 120_000;
 
-const windowNames = ["owner", "approver", "member", "stranger", "guarded", "operator"] as const;
+const windowNames = ["owner", "approver", "busy", "member", "stranger", "guarded", "operator"] as const;
 
 /** Responses that are no faults: what another tenant has is not there, and an operator signs in. */
 const expectedIn: Partial<Record<(typeof windowNames)[number], { status: number; path: RegExp }[]>> = {
+  busy: [
+    { status: 401, path: /^\// }, // its session ends, and the store stops
+    { status: 503, path: /^\// },
+  ],
   stranger: [{ status: 404, path: /_[0-9A-Z]{26}/ }],
   operator: [
     { status: 401, path: /^\/operator\// },
@@ -31,16 +37,17 @@ const expectedIn: Partial<Record<(typeof windowNames)[number], { status: number;
 
 /** Does in a browser what a person does in the console. Returns what is wrong, each as a line. @throws NoBrowser */
 export async function checkConsole(disposables: Disposables, { pictures }: { pictures?: string }): Promise<string[]> {
-  const { dataDir, url, apiKey, adminToken, provider, call } = await openDesk(disposables);
+  const desk = await openDesk(disposables);
+  const { dataDir, url, apiKey, adminToken, provider, call } = desk;
   const browser = await openBrowser(disposables);
   const opened = windowNames.map(async (name) => {
     return [name, await openWindow(browser, { url, name, expected: expectedIn[name] ?? [] })] as const;
   });
   const windows = Object.fromEntries(await Promise.all(opened)) as Record<(typeof windowNames)[number], Window>;
-  const { owner, approver, member, stranger, guarded, operator } = windows;
+  const { owner, approver, busy, member, stranger, guarded, operator } = windows;
   const faults: string[] = [];
   let shots: string | undefined;
-  const step = async (name: string, work: () => Promise<unknown>) => {
+  const step: Step = async (name, work) => {
     const startedAt = performance.now();
     try {
       await work();
@@ -95,9 +102,24 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   await step("chat on a page of another origin", async () => {
     faults.push(...(await visitShop(browser, { disposables, url, call, provider, pictures })));
   });
+  await outlive(busy, { desk, apiKey, step });
   await step("read the reference", async () => void faults.push(...(await readReference(approver))));
   await step("sign out", () => walk.signOut(owner, url));
   return [...faults, ...Object.values(windows).flatMap((window) => window.faults)];
+}
+
+type Step = (name: string, work: () => Promise<unknown>) => Promise<void>;
+
+/** Works on while much happens, a session ends and the store is away. */
+async function outlive(busy: Window, { desk, apiKey, step }: { desk: Desk; apiKey: string; step: Step }) {
+  await step("stand a storm of jobs", async () => {
+    await walk.signIn(busy, apiKey);
+    await standStorm(busy, desk);
+  });
+  await step("go back to the same place, and by keys", () => goAround(busy));
+  await step("find one run of many", () => findOne(busy));
+  await step("outlive a session while typing", () => outliveSession(busy, desk));
+  await step("outlive an outage of the store", () => outliveStore(busy, desk));
 }
 
 /** Makes a key with a person behind it. */

@@ -7,7 +7,7 @@ import { type ApiClient, waitForApproval, waitForJob } from "./api-client.ts";
 import type { Desk } from "./desk.ts";
 
 /** What the tenant has then. */
-export const sizes = { runs: 10_000, documents: 5_000, calls: 200_000 } as const;
+export const sizes = { runs: 10_000, documents: 10_000, approvals: 10_000, calls: 200_000 } as const;
 /** Records of one write. */
 const BATCH = 1_000;
 const DAY_MS = 86_400_000;
@@ -44,7 +44,7 @@ export async function fillStore({ dataDir, call }: Desk): Promise<{ agentId: str
       await copy("workflowRuns", sizes.runs / 2, (one, n) =>
         renew(one, { kind: "workflowRun", n, of: sizes.runs / 2 }),
       );
-      await copy("approvals", sizes.runs / 2, (one, n) => renew(one, { kind: "approval", n, of: sizes.runs / 2 }));
+      await copy("approvals", sizes.approvals, (one, n) => renew(one, { kind: "approval", n, of: sizes.approvals }));
       await copy("jobs", sizes.runs + sizes.documents, (one, n) =>
         renew(one, { kind: "job", n, of: sizes.runs + sizes.documents }),
       );

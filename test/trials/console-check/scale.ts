@@ -23,7 +23,14 @@ export async function measureScale(disposables: Disposables): Promise<string[]> 
   for (const path of listsOf(made)) measured.push(await measureList(desk, path));
   const window = await openWindow(await openBrowser(disposables), { url: desk.url, name: "owner" });
   await signIn(window, desk.apiKey);
-  for (const path of ["/", "/console/runs", "/console/documents", "/console/calls"]) {
+  for (const path of [
+    "/",
+    "/console/runs",
+    "/console/runs?q=desk&range=week",
+    "/console/documents",
+    "/console/calls",
+    "/console/approvals?status=approved",
+  ]) {
     measured.push(await measurePaint(window, path));
   }
   for (const { name, median, worst, limit } of measured) {
@@ -36,8 +43,21 @@ export async function measureScale(disposables: Disposables): Promise<string[]> 
   ];
 }
 
+/** A time of the last week, as many days later as are named. */
+const lastWeek = (days = 0) => new Date(Date.now() - (7 - days) * 86_400_000).toISOString();
+
 /** The first page of each list, as the console asks for it. */
 const listsOf = ({ agentId, workflowId }: { agentId: string; workflowId: string }) => [
+  ...[
+    ...["q=desk+4711", "q=nowhere", `from=${lastWeek()}`, `from=${lastWeek()}&to=${lastWeek(3)}&status=failed`],
+    ...[`agentId=${agentId}`, `workflowId=${workflowId}`, "startedBy=bootstrap", "startedBy=nobody"],
+  ].map((filter) => `/jobs?limit=50&${filter}`),
+  ...["q=none", "q=desk", `from=${lastWeek()}&to=${lastWeek(3)}`, `agentId=${agentId}`].map(
+    (filter) => `/ai/logs?limit=50&${filter}`,
+  ),
+  ...["q=nowhere", "q=complaint", `from=${lastWeek()}`].map(
+    (filter) => `/workflows/approvals?status=approved&limit=50&${filter}`,
+  ),
   ...["", "&kind=agent", "&status=failed", "&status=completed", "&kind=workflow&status=completed"].map(
     (filter) => `/jobs?limit=50${filter}`,
   ),

@@ -1,0 +1,86 @@
+import { expect } from "chai";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const later = { headers: { prefer: "respond-async" } };
+const DAY_MS = 86_400_000;
+
+describe("the list of jobs", () => {
+  let test: TestPlatform;
+  let [member, owner]: ApiClient[] = [];
+  let agents: string[] = [];
+  let workflowId = "";
+  const ids = async (client: ApiClient | undefined, query: string) => {
+    const page = await client?.get(`/jobs?${query}`);
+    expect(page?.status, page?.text).to.equal(200);
+    return (page?.at("data") as { jobId: string }[]).map(({ jobId }) => jobId); // the client has checked its schema
+  };
+  const jobs: string[] = [];
+  before(async () => {
+    test = await startPlatform({ workers: false });
+    [member, owner] = [test.keys.member, test.keys.owner].map((key) => makeClient({ url: test.url, key }));
+    const post = async (client: ApiClient | undefined, path: string, body: object) => {
+      const answer = await client?.post(path, body, later);
+      expect(answer?.status, answer?.text).to.be.within(200, 202);
+      return answer?.body as Record<string, string>; // as its schema says
+    };
+    const makeAgent = (name: string) => post(member, "/agents", { name, model: "meta-llm", systemPrompt: "Answer." });
+    agents = [await makeAgent("Desk"), await makeAgent("Bench")].map(({ agentId = "" }) => agentId);
+    const steps = [{ id: "add", type: "human_approval", assigneeRole: "admin", message: "Pay 120 EUR?" }];
+    ({ workflowId = "" } = await post(member, "/workflows", { name: "Complaint", steps }));
+    for (const [at, input] of ["\n  The Pump is loud.\nSince May.", "Why?"].entries())
+      jobs.push((await post(member, `/agents/${agents[at]}/run`, { input })).jobId ?? "");
+    const body = { input: { text: "The valve leaks.", days: 3, all: { nested: true } } };
+    jobs.push((await post(owner, `/workflows/${workflowId}/execute`, body)).jobId ?? "");
+    const secret = { pattern: "consensus", profile: "healthcare", input: "What of the bone?", models: ["meta-llm"] };
+    jobs.push((await post(owner, "/composite/execute", secret)).jobId ?? "");
+  });
+  after(() => test.close());
+
+  it("shows the first line of what each was given, and nothing of a regulated one", async () => {
+    const { at } = (await member?.get("/jobs")) ?? { at: () => [] };
+    const inputs = (at("data") as { input?: string }[]).map(({ input }) => input);
+    const line = "text: The valve leaks., days: 3, all: …";
+    expect(inputs).to.deep.equal([undefined, line, "Why?", "The Pump is loud."]);
+  });
+
+  it("is of one agent, workflow, person or key", async () => {
+    expect(await ids(member, `agentId=${agents[0]}`)).to.deep.equal([jobs[0]]);
+    expect(await ids(member, `workflowId=${workflowId}`)).to.deep.equal([jobs[2]]);
+    expect(await ids(member, "startedBy=member@test")).to.deep.equal([jobs[1], jobs[0]]);
+    const { keyId } = ((await owner?.get("/jobs?limit=1"))?.at("data") as { keyId: string }[])[0] ?? {};
+    expect(await ids(member, `keyId=${keyId}`)).to.deep.equal([jobs[3], jobs[2]]);
+    expect(await ids(member, `keyId=${keyId}&agentId=${agents[0]}`)).to.deep.equal([]);
+  });
+
+  it("has those with a text in the title or the input, whatever the case of its letters", async () => {
+    expect(await ids(member, "q=pump IS")).to.deep.equal([jobs[0]]);
+    expect(await ids(member, "q=complaint")).to.deep.equal([jobs[2]]);
+    expect(await ids(member, "q=desk&kind=agent&status=queued")).to.deep.equal([jobs[0]]);
+    expect(await ids(member, "q=nowhere")).to.deep.equal([]);
+    expect(await ids(member, "q=.*")).to.deep.equal([]);
+  });
+
+  it("is of a span of time, page by page", async () => {
+    const [before, after] = [-DAY_MS, DAY_MS].map((ms) => new Date(Date.now() + ms).toISOString());
+    expect(await ids(member, `from=${before}&to=${after}`)).to.have.length(4);
+    expect(await ids(member, `to=${before}`)).to.deep.equal([]);
+    expect(await ids(member, `from=${after}`)).to.deep.equal([]);
+    expect(await ids(member, `from=${before}&to=${after}&limit=2&cursor=${jobs[2]}`)).to.deep.equal([jobs[1], jobs[0]]);
+  });
+
+  it("shows a key that is limited to collections its own alone, whatever it asks for", async () => {
+    const about = { role: "member", subject: "limited@test", collections: ["manuals"] };
+    const made = await owner?.post("/keys", about);
+    const limited = makeClient({ url: test.url, key: made?.string("key") ?? "" });
+    for (const query of ["", `agentId=${agents[0]}`, "startedBy=member@test", "q=pump"])
+      expect(await ids(limited, query), query).to.deep.equal([]);
+    const { keyId } = ((await owner?.get("/jobs?limit=1"))?.at("data") as { keyId: string }[])[0] ?? {};
+    expect(await ids(limited, `keyId=${keyId}`)).to.deep.equal([]);
+  });
+
+  for (const query of ["agentId=desk", "from=yesterday", "q=", `q=${"x".repeat(201)}`, "agentid=x", "startedBy="])
+    it(`refuses ${query.slice(0, 20)}`, async () => {
+      expect((await member?.get(`/jobs?${query}`))?.status).to.equal(400);
+    });
+});

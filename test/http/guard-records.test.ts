@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import { makePdf } from "../support/documents.ts";
 import type { ApiResponse } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { tenantOf } from "../support/tenant-of.ts";
 import { chatModel as model, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 const CARD = "4012 8888 8888 1881";
@@ -63,6 +65,28 @@ describe("what guards have found", function () {
     const clear = await harness.admin.post("/rag/ingest", { title: "Note", content: "It is nothing." }, waiting);
     expect(await guardOf(clear.string("documentId"))).to.equal(undefined);
     expect(clear.headers.get("x-svc-guard")).to.equal(null);
+  });
+
+  it("is in no source: one that has to be parsed is kept until its job has ended, and where nothing is guarded", async () => {
+    const bytes = new Uint8Array(await makePdf([`The card ${CARD} works.`]));
+    const ingest = async () => {
+      const form = new FormData();
+      form.set("file", new File([bytes], "card.pdf"));
+      const headers = { authorization: `Bearer ${harness.test.keys.admin}`, prefer: "wait=20" };
+      const sent = await fetch(`${harness.test.url}/rag/ingest`, { method: "POST", headers, body: form });
+      const { documentId, error } = Object(await sent.json());
+      const id = documentId ?? error.details.documentId;
+      const kept = await harness.test.platform.store.sources.read(await tenantOf(harness.test), id);
+      return { isKept: kept !== null, code: error?.code };
+    };
+    await set({});
+    expect(await ingest()).to.deep.equal({ isKept: true, code: undefined });
+    await set({ ingest: "mask" });
+    expect(await ingest()).to.deep.equal({ isKept: false, code: undefined });
+    const said = (await harness.admin.post("/rag/query", { query: "Which card works?" })).text;
+    expect(said).to.contain("[CARD_1]");
+    await set({ ingest: "block" });
+    expect(await ingest()).to.deep.equal({ isKept: false, code: "compliance_blocked" });
   });
 
   it("is in the log of a call that they blocked, without its texts", async () => {

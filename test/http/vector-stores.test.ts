@@ -42,6 +42,7 @@ describe("vector stores of OpenAI's client", () => {
     const changed = await openai.vectorStores.update(store.id, { name: "Pumps" });
     expect(changed).to.deep.include({ name: "Pumps", metadata: { site: "north" } });
     const listed = await Array.fromAsync(openai.vectorStores.list({ limit: 1 }));
+    expect(listed[0]?.id).to.equal("default");
     expect(listed.map(({ id }) => id)).to.include(store.id);
     expect((await openai.vectorStores.retrieve(store.id)).file_counts).to.deep.equal({
       in_progress: 0,

@@ -12,18 +12,24 @@ const benches: Record<string, () => Promise<Measured[]>> = {
   streams: async () => (await import("./streams.ts")).streamsBench(),
   query: async () => (await import("./query.ts")).queryBench(),
   ingestion: async () => (await import("./ingestion.ts")).ingestionBench(),
-  retrieval: async () => (await import("./retrieval.ts")).retrievalBench(retrievalData()),
+  retrieval: async () => (await import("./retrieval.ts")).retrievalBench(dataOf("retrieval")),
+  questions: async () => (await import("./questions.ts")).questionsBench(dataOf("questions")),
 };
 
-/** The judged collections are not part of the repository. @throws Error when nothing says where they are. */
-function retrievalData(): URL {
-  const folder = process.env.RETRIEVAL_DATA;
-  if (!folder) throw new Error("retrieval: set RETRIEVAL_DATA to a folder of judged collections (docs/performance.md)");
+/** Where the texts of a bench are that are not part of the repository. */
+const dataSettings = { retrieval: "RETRIEVAL_DATA", questions: "QUESTIONS_DATA" } as const;
+const folderOf = (name: string) =>
+  name === "retrieval" || name === "questions" ? process.env[dataSettings[name]] : undefined;
+
+/** @throws Error when nothing says where they are. */
+function dataOf(name: keyof typeof dataSettings): URL {
+  const folder = folderOf(name);
+  if (!folder) throw new Error(`${name}: set ${dataSettings[name]} to a folder of its texts (docs/performance.md)`);
   return pathToFileURL(`${resolve(folder)}/`);
 }
 
 /** Those of a run that names none. */
-const usual = Object.keys(benches).filter((name) => name !== "retrieval" || process.env.RETRIEVAL_DATA);
+const usual = Object.keys(benches).filter((name) => !(name in dataSettings) || folderOf(name));
 
 /** The rows of a table, by what they measure. */
 const rowsOf = (table: string) =>

@@ -333,7 +333,12 @@ describe("a workflow", function () {
           "input.open.other",
           "input.name.size() + input.count",
         ],
-        ...["[{'other': 1}].map(input, input.other)", "input['name'] + ''", "string(input.count) + input.name", "input.order"],
+        ...[
+          "[{'other': 1}].map(input, input.other)",
+          "input['name'] + ''",
+          "string(input.count) + input.name",
+          "input.order",
+        ],
       ])
         expect(await problems(right), right).to.deep.equal([]);
       for (const wrong of [

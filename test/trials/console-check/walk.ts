@@ -124,8 +124,10 @@ export async function runAgent({ page }: Window, provider: FakeProvider): Promis
     { pieces: ["Before the season."], usage, until: answer.promise },
   );
   await page.goto("/console/agents");
-  const definition = page.getByLabel("Definition");
-  await definition.fill((await definition.inputValue()).replace('"auto"', `"${MODEL}"`));
+  await page.getByLabel("Its model").selectOption(MODEL);
+  await page.getByLabel("Edit as").selectOption("json");
+  const text = await page.getByLabel("Definition").inputValue();
+  if (!text.includes(`"model": "${MODEL}"`)) throw new Error(`The form has made ${text}`);
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByRole("heading", { name: "Maintenance desk" }).waitFor();
   await page.getByLabel("Question").fill("When is the engine bled?");

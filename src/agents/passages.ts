@@ -1,6 +1,6 @@
 import { defined } from "../lib/defined.ts";
-import { makeCiting } from "../rag/answer/cite.ts";
-import { findSentence } from "../rag/answer/quotes.ts";
+import { makeCiting } from "../rag/cite.ts";
+import { findSentence } from "../rag/quotes.ts";
 import type { RunEnd } from "../store/agent-run-store.ts";
 import type { AuditPassage } from "../store/audit-store.ts";
 import type { Observed } from "./iterations.ts";

@@ -7,7 +7,7 @@ import { errorViewSchema } from "../jobs/job-view.ts";
 import { withFewFields } from "../lib/bounded-json.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";
-import { citationSchema } from "../rag/answer/schemas.ts";
+import { citationSchema } from "../rag/cite.ts";
 import { stopReasons } from "../store/agent-run-store.ts";
 import { runStates } from "./run-state.ts";
 import { nameOfTool, type ToolSpec, toolSpecSchema } from "./tools.ts";

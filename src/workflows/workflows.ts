@@ -46,11 +46,12 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
     return submit(record, request);
   };
   const submit = async (record: WorkflowRunRecord, { caller, isInteractive, parentJobId }: RepeatRequest) => {
-    const { workflowId, name: title } = record;
     const steps = countSteps(planSteps(toDefinition(record).steps));
     const input = record.input === undefined ? undefined : firstLine(JSON.parse(record.input));
-    const about = { title, input, ...starterOf(caller), subject: { workflowId }, steps, parentJobId };
-    return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
+    const named = { title: record.name, input, subject: { workflowId: record.workflowId }, steps };
+    return {
+      job: await submitWork(deps.jobs, work, { record, isInteractive, parentJobId, ...named, ...starterOf(caller) }),
+    };
   };
   const repeat = async (old: WorkflowRunRecord, request: RepeatRequest): Promise<{ job: JobRecord }> => {
     const record = toRepeated(old, request);
@@ -70,13 +71,12 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
   const work = makeWorkflowWork(deps, repeat);
   /** A run as it is at a time: when its approval is overdue then, both expire here. */
   const find = async (caller: Caller, workflowId: string | undefined, runId: string, at = Date.now()) => {
-    const { tenantId } = caller;
-    const run = await workflowRuns.get(tenantId, runId);
+    const run = await workflowRuns.get(caller.tenantId, runId);
     if (!run || (workflowId !== undefined && run.workflowId !== workflowId) || !maySee(caller, run.caller.keyId))
       throw notFound("run");
     if (run.end || !run.awaiting || !isOverdue(run.awaiting, at)) return run;
-    await expireApproval(deps, { tenantId, _id: run.awaiting.approvalId });
-    return (await workflowRuns.get(tenantId, runId)) ?? run;
+    await expireApproval(deps, { tenantId: run.tenantId, _id: run.awaiting.approvalId });
+    return (await workflowRuns.get(run.tenantId, runId)) ?? run;
   };
   return {
     ...makeWorkflowDefinitions(deps),

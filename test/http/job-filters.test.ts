@@ -13,7 +13,7 @@ describe("the list of jobs", () => {
   const ids = async (client: ApiClient | undefined, query: string) => {
     const page = await client?.get(`/jobs?${query}`);
     expect(page?.status, page?.text).to.equal(200);
-    return (page?.at("data") as { jobId: string }[]).map(({ jobId }) => jobId); // the client has checked its schema
+    return ((page?.at("data") ?? []) as { jobId: string }[]).map(({ jobId }) => jobId); // the client has checked its schema
   };
   const jobs: string[] = [];
   before(async () => {
@@ -48,7 +48,7 @@ describe("the list of jobs", () => {
     expect(await ids(member, `agentId=${agents[0]}`)).to.deep.equal([jobs[0]]);
     expect(await ids(member, `workflowId=${workflowId}`)).to.deep.equal([jobs[2]]);
     expect(await ids(member, "startedBy=member@test")).to.deep.equal([jobs[1], jobs[0]]);
-    const { keyId } = ((await owner?.get("/jobs?limit=1"))?.at("data") as { keyId: string }[])[0] ?? {};
+    const { keyId } = (((await owner?.get("/jobs?limit=1"))?.at("data") ?? []) as { keyId: string }[])[0] ?? {};
     expect(await ids(member, `keyId=${keyId}`)).to.deep.equal([jobs[3], jobs[2]]);
     expect(await ids(member, `keyId=${keyId}&agentId=${agents[0]}`)).to.deep.equal([]);
   });
@@ -75,7 +75,7 @@ describe("the list of jobs", () => {
     const limited = makeClient({ url: test.url, key: made?.string("key") ?? "" });
     for (const query of ["", `agentId=${agents[0]}`, "startedBy=member@test", "q=pump"])
       expect(await ids(limited, query), query).to.deep.equal([]);
-    const { keyId } = ((await owner?.get("/jobs?limit=1"))?.at("data") as { keyId: string }[])[0] ?? {};
+    const { keyId } = (((await owner?.get("/jobs?limit=1"))?.at("data") ?? []) as { keyId: string }[])[0] ?? {};
     expect(await ids(limited, `keyId=${keyId}`)).to.deep.equal([]);
   });
 

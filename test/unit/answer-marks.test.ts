@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type Mark, makeMarkReader } from "../../src/rag/answer/marks.ts";
-import { findQuote, findSentence } from "../../src/rag/answer/quotes.ts";
+import { findQuote, findSentence } from "../../src/rag/quotes.ts";
 
 /** The text in which passages 1 to 3 are there, and the marks that were read, with the statements before them. */
 function read(parts: readonly string[]) {

@@ -1,6 +1,6 @@
 import type { ChatRequest } from "../../gateway/chat/request.ts";
+import type { AnswerPassage } from "../cite.ts";
 import type { History } from "../query-schemas.ts";
-import type { AnswerPassage } from "./cite.ts";
 
 /** What a model writes if the passages hold no answer. */
 export const NOT_FOUND = "NOT_FOUND";

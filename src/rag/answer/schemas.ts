@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { finishReason, usageSchema } from "../../gateway/schemas.ts";
-import { idSchema } from "../../lib/ids.ts";
 import { limiting } from "../../lib/limiting.ts";
+import { citationSchema } from "../cite.ts";
 import {
   historySchema,
   queryBodySchema,
@@ -44,17 +44,6 @@ export const answerBodySchema = z.object({
   stream: z.boolean().default(false),
 });
 export type AnswerInput = z.output<typeof answerBodySchema>;
-
-export const citationSchema = z.object({
-  documentId: idSchema("document"),
-  chunkId: z.string(),
-  title: z.string(),
-  page: z.int().optional(),
-  heading: z.string().optional().describe("The headings above, joined by ` > `"),
-  quote: z.string().describe("Words of the passage, as it has them"),
-  url: z.string().optional().describe("Where the document was read, if it has a URL"),
-});
-export type AnswerCitation = z.output<typeof citationSchema>;
 
 const answerFields = {
   answer: z.string().describe("With `[n]` after what rests on the n-th citation"),

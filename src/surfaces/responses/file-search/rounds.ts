@@ -1,7 +1,7 @@
 import type { ChatRequest } from "../../../gateway/chat/request.ts";
 import { type AssistantPart, type Message, toAssistantMessage } from "../../../gateway/messages.ts";
 import type { ToolChoice, Usage } from "../../../gateway/providers/provider.ts";
-import { findSentence } from "../../../rag/answer/quotes.ts";
+import { findSentence } from "../../../rag/quotes.ts";
 import type { Citation } from "../citations.ts";
 import { fileSearchName } from "../file-search.ts";
 import type { SearchResult } from "../search-items.ts";

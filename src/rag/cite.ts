@@ -1,7 +1,19 @@
-import type { QueryResult } from "../query-schemas.ts";
-import type { Mark } from "./marks.ts";
+import { z } from "zod";
+import { idSchema } from "../lib/ids.ts";
+import type { Mark } from "./answer/marks.ts";
+import type { QueryResult } from "./query-schemas.ts";
 import { findQuote, findSentence } from "./quotes.ts";
-import type { AnswerCitation } from "./schemas.ts";
+
+export const citationSchema = z.object({
+  documentId: idSchema("document"),
+  chunkId: z.string(),
+  title: z.string(),
+  page: z.int().optional(),
+  heading: z.string().optional().describe("The headings above, joined by ` > `"),
+  quote: z.string().describe("Words of the passage, as it has them"),
+  url: z.string().optional().describe("Where the document was read, if it has a URL"),
+});
+export type AnswerCitation = z.output<typeof citationSchema>;
 
 const MAX_CITATIONS = 30;
 /** Share of a statement's words that a sentence must have to stand as its quote, and of a sentence that has no mark. */

@@ -1,6 +1,6 @@
-import { weightOfStem } from "../../lib/common-words.ts";
-import { wordsOf } from "../query-words.ts";
-import { findWords } from "../word-nearness.ts";
+import { weightOfStem } from "../lib/common-words.ts";
+import { wordsOf } from "./query-words.ts";
+import { findWords } from "./word-nearness.ts";
 
 /** Longest quote, in characters. */
 const MAX_QUOTE = 600;

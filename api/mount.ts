@@ -95,7 +95,7 @@ export function mountRoutes(
   });
   const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART, takeUpload });
   const clientOf = makeClientOf(platform);
-  const turns = makeReadTurns();
+  const turns = makeReadTurns(presence);
   for (const route of routes) {
     const serve = serveRoute(platform, route, { ...deps, budget, presence, turns, clientOf });
     router[route.method](route.path, serve);
@@ -163,7 +163,7 @@ function serveRoute(
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
       if (rejection === undefined) connections.prove(ctx.req.socket);
-      for (const one of [presence, turns]) one.begins(rootOf(caller));
+      presence.begins(rootOf(caller));
     }
     const reader = { tenant: rootOf(caller), path: route.path };
     const inTurn = turns.of(reader.tenant, ctx.state.signal);
@@ -185,7 +185,7 @@ function serveRoute(
       ...(rejection && { rejection }),
     };
     if (route.isOfOwn) await platform.responses.requireOwn(caller, { [route.isOfOwn]: [ctx.params.id] });
-    await turns.screen(reader.tenant, input, route);
+    if (route.screen) await turns.screen(reader.tenant, input, route);
     // The declaration's own schemas made the input, so it has the types that the handler declared.
     const handle = async (input: HandlerInput) =>
       withIgnored(ctx, await route.handler(input as HandlerInput<never, never, never>));

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { makePace } from "../src/isolation/pace.ts";
+import type { Presence } from "../src/isolation/presence.ts";
 import { makeShares } from "../src/isolation/shares.ts";
 import { LARGE_REPLY_BYTES } from "./context.ts";
 import { type AnyRoute, type HandlerInput, isStreamed, type Reply } from "./route.ts";
@@ -18,9 +19,8 @@ export type ReadTurns = ReturnType<typeof makeReadTurns>;
  * The turns of large reads; see `inTurn` of HandlerInput. How large a record is may be known only once it was read: few of a
  * tenant's reads on a route are under way until one has ended, and after a large answer they are in turn as a whole.
  */
-export function makeReadTurns() {
-  const pace = makePace();
-  const screens = makePace();
+export function makeReadTurns(presence: Presence) {
+  const [pace, screens] = [makePace(undefined, presence), makePace(undefined, presence)];
   const places = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: READS_AT_ONCE });
   const unknown = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: UNKNOWN_AT_ONCE });
   const large = new LRUCache<string, true>(REMEMBERED);
@@ -45,13 +45,8 @@ export function makeReadTurns() {
         leave?.();
       }
     },
-    /** Notes that the tenant works here. */
-    begins(tenant: string): void {
-      for (const one of [pace, screens]) one.begins(tenant);
-    },
     /** Screens an input in turns of their own: guards take some 20 ms for a long one. @throws what `screen` throws. */
     async screen(tenant: string, input: HandlerInput, route: Pick<AnyRoute, "screen">): Promise<void> {
-      if (!route.screen) return;
       await screens.share(tenant, input.signal, async () => route.screen?.(input as HandlerInput<never, never, never>));
     },
     /** The turns of one request. What it reads in its turn needs no other one. */

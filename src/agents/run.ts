@@ -286,19 +286,8 @@ async function close({ deps, run, auditLog, usage, iterations }: Running, closin
 
 /** The result of a run that has ended. @throws AppError when it failed or was cancelled. */
 function toResult(end: RunEnd, { _id: runId, agentId, agentVersion, sessionId }: AgentRunRecord): RunResult {
-  const {
-    status,
-    output,
-    reason: stopReason,
-    steps,
-    tokensUsed,
-    outputTokens,
-    costUsd,
-    head: auditHead,
-    error,
-    citations,
-  } = end;
+  const { status, output, reason: stopReason, steps, tokensUsed, outputTokens, costUsd, head: auditHead, error } = end;
   if (status !== "completed" && status !== "stopped") throw fromErrorView(error, "The run failed.");
-  const about = { stopReason, agentId, agentVersion, sessionId, auditHead };
-  return defined({ output, steps, runId, tokensUsed, outputTokens, costUsd, status, citations, ...about });
+  const about = { citations: end.citations, stopReason, agentId, agentVersion, sessionId, auditHead };
+  return defined({ output, steps, runId, tokensUsed, outputTokens, costUsd, status, ...about });
 }

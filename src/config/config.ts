@@ -54,10 +54,7 @@ export const settings = {
     "The operator's credential for Bull Board, `/metrics` and `/operator`",
     "all of them are off",
   ),
-  BOARD_WRITES: setting(
-    flag.default(false),
-    "Bull Board may pause queues and remove jobs, of all tenants; else it only shows them",
-  ),
+  BOARD_WRITES: setting(flag.default(false), "Bull Board may pause queues and remove jobs; else it only shows them"),
   METRICS_PORT: setting(
     count(0, 65_535).optional(),
     "Port of `/metrics`, `/healthz` and `/readyz` of this process alone, on a worker too, open to anyone who reaches it",

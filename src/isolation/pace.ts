@@ -1,4 +1,4 @@
-import { makePresence } from "./presence.ts";
+import { makePresence, type Presence } from "./presence.ts";
 import { makeShares } from "./shares.ts";
 
 /** The pause after one part of a tenant's bulk work, in times of the part: with it the tenant has a quarter of the process. */
@@ -15,12 +15,15 @@ const INNER_SHARED = 4;
 type Shares = ReturnType<typeof makeShares>;
 export type Pace = ReturnType<typeof makePace>;
 
-/** Keeps one tenant's bulk work from taking all that a process and its store can do while others work here. */
-export function makePace(now: () => number = () => performance.now()) {
+/**
+ * Keeps one tenant's bulk work from taking all that a process and its store can do while others work here. `presence`: of the
+ * process, where more than this work counts.
+ */
+export function makePace(now: () => number = () => performance.now(), presence: Presence = makePresence(now)) {
   const effort = makeEffort(now);
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
   const jobs = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: JOBS_AT_ONCE });
-  const { begins, hasOthers } = makePresence(now);
+  const { begins, hasOthers } = presence;
   const inner = new Map<number, { ofJobs: Shares; ofTenants: Shares }>();
   const innerAt = (depth: number) => {
     const shares = inner.get(depth) ?? {

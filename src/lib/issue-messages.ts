@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { nearestName } from "./near-names.ts";
+import { nearNames } from "./near-names.ts";
 
 type RawIssue = Parameters<z.core.$ZodErrorMap>[0];
 
@@ -57,10 +57,11 @@ export function toUnknownWords(names: readonly string[], known: readonly string[
     ...some.slice(0, most),
     ...(some.length > most ? ["…"] : []),
   ];
-  const near = names.slice(0, MAX_COMPARED).flatMap((name) => nearestName(name, known) ?? []);
-  const meant = [...new Set(near.filter(({ isNear }) => isNear).map(({ name }) => name))];
+  const meant = [...new Set(names.slice(0, MAX_COMPARED).flatMap((name) => nearNames(name, known)))];
   const hint =
-    meant.length > 0 ? `; did you mean ${meant.join(", ")}?` : `; it may have ${listed(known, MAX_LISTED).join(", ")}`;
+    meant.length > 0
+      ? `; did you mean ${listed(meant, MAX_LISTED).join(", ")}?`
+      : `; it may have ${listed(known, MAX_LISTED).join(", ")}`;
   const fields = `must not have the ${names.length === 1 ? "field" : "fields"} ${listed(names, MAX_LISTED).join(", ")}`;
   return known.length === 0 ? fields : `${fields}${hint}`;
 }

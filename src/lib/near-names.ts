@@ -24,16 +24,21 @@ export function isNearName(name: string, other: string): boolean {
 
 /** Part of the letters of a name that another one may differ by to be near. */
 const NEAR = 0.5;
+/** Names that are given for one at most. */
+const MAX_NAMES = 3;
 
-/** The name of a list that is nearest to one, and whether it may have been meant; undefined for none to compare. */
-export function nearestName(name: string, known: readonly string[]): { name: string; isNear: boolean } | undefined {
-  if (name.length > MAX_LENGTH) return undefined;
+/** The names of a list that may have been meant by one: the nearest, and those that hold it whole, as `linkOrigins` and `allowedOrigins` hold `origins`. */
+export function nearNames(name: string, known: readonly string[]): string[] {
+  if (name.length > MAX_LENGTH) return [];
   const wanted = plain(name);
+  const holds = (other: string) => plain(other).includes(wanted) || wanted.includes(plain(other)); // `limit` for `limitUsd`
   const distance = (other: string) => {
     const one = plain(other);
-    const isPart = one.includes(wanted) || wanted.includes(one); // `limit` for `limitUsd`
-    return (leven(wanted, one) / Math.max(wanted.length, one.length, 1)) * (isPart ? 0.5 : 1);
+    return (leven(wanted, one) / Math.max(wanted.length, one.length, 1)) * (holds(other) ? 0.5 : 1);
   };
-  const [nearest] = known.map((other) => ({ name: other, by: distance(other) })).sort((a, b) => a.by - b.by);
-  return nearest && { name: nearest.name, isNear: nearest.by <= NEAR };
+  const near = known.map((other) => ({ other, by: distance(other) })).filter(({ by }) => by <= NEAR);
+  return near
+    .sort((a, b) => a.by - b.by)
+    .filter(({ other }, at) => at === 0 || (at < MAX_NAMES && holds(other)))
+    .map(({ other }) => other);
 }

@@ -28,9 +28,9 @@ export function makeWorkflowDefinitions(
     async toChange({ tenantId }, body: WorkflowBody, earlier) {
       checkDefinitionSize(body, "steps"); // first: the other checks take longer, the larger it is
       const workflowId = earlier && "_id" in earlier ? String(earlier._id) : undefined; // of one that is replaced
-      await checkDefinition(deps, { tenantId, body, workflowId }, throwIt);
       const { name, description, steps, inputSchema, publish } = body;
       if (publish) checkToolSchema(inputSchema);
+      await checkDefinition(deps, { tenantId, body, workflowId }, throwIt);
       return {
         name: name.toWellFormed(),
         definition: JSON.stringify(body).toWellFormed(), // the whole as text; the rest is what lists show

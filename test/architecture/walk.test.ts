@@ -5,19 +5,22 @@ import { chatModel as model, openWorkflowHarness, type WorkflowHarness } from ".
 /** What one request enters: files of the product, and functions in them. */
 type Walk = { files: number; functions: number };
 
-/** A ratchet: lower a ceiling when a change allows it, and never raise one. Five in a hundred are for what runs beside a request. */
+/** A ratchet: lower a ceiling when a change allows it, and never raise one. */
 const ceilings: Record<string, Walk> = {
-  "GET /agents": { files: 39, functions: 90 },
-  "POST /ai/chat": { files: 81, functions: 274 },
-  "POST /v1/chat/completions": { files: 83, functions: 278 },
-  "POST /v1/responses": { files: 103, functions: 338 },
-  "POST /v1/messages": { files: 88, functions: 290 },
-  "POST /rag/ingest": { files: 118, functions: 446 },
-  "POST /rag/query": { files: 88, functions: 320 },
-  "POST /agents/:id/run": { files: 122, functions: 483 },
-  "POST /composite/execute": { files: 116, functions: 440 },
+  "GET /agents": { files: 38, functions: 90 },
+  "POST /ai/chat": { files: 80, functions: 274 },
+  "POST /v1/chat/completions": { files: 81, functions: 277 },
+  "POST /v1/responses": { files: 101, functions: 338 },
+  "POST /v1/messages": { files: 83, functions: 281 },
+  "POST /rag/ingest": { files: 116, functions: 435 },
+  "POST /rag/query": { files: 87, functions: 320 },
+  "POST /agents/:id/run": { files: 119, functions: 482 },
+  "POST /composite/execute": { files: 113, functions: 431 },
   "POST /workflows/:id/execute": { files: 134, functions: 579 },
 };
+
+/** Walks of one request that are compared. */
+const WALKS = 4;
 
 /** Each request by the name of its ceiling. It ends with its job, so that the worker's part is counted. */
 async function toRequests({
@@ -69,29 +72,37 @@ describe("the way of one request through the product", function () {
     await harness.close();
   });
 
-  async function walk(request: () => Promise<{ status: number }>): Promise<Walk> {
+  /** The functions that a request enters, by file and place in it. */
+  async function walk(request: () => Promise<{ status: number }>): Promise<Set<string>> {
     await harness.test.platform.gateway.flush(); // so that what the call before left to write is not counted to this one
     await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
     await session.post("Profiler.takePreciseCoverage"); // sets the counts to zero
     expect((await request()).status).to.be.oneOf([200, 201]);
     const { result } = await session.post("Profiler.takePreciseCoverage");
     await session.post("Profiler.stopPreciseCoverage");
-    const entered = result
-      .filter(({ url }) => /\/(?:src|api|workers)\//.test(url) && !/\/(?:node_modules|test)\//.test(url))
-      .map(({ functions }) => functions.filter(({ ranges }) => (ranges[0]?.count ?? 0) > 0).length)
-      .filter((count) => count > 0);
-    return { files: entered.length, functions: entered.reduce((sum, count) => sum + count, 0) };
+    const ours = result.filter(
+      ({ url }) => /\/(?:src|api|workers)\//.test(url) && !/\/(?:node_modules|test)\//.test(url),
+    );
+    return new Set(
+      ours.flatMap(({ url, functions }) => {
+        const entered = functions.flatMap(({ ranges: [whole] }) => (whole && whole.count > 0 ? [whole] : []));
+        return entered.map(({ startOffset, endOffset }) => `${url} ${startOffset} ${endOffset}`);
+      }),
+    );
   }
 
   it("enters at most as many files and functions as its ceiling says", async () => {
     const walks: Record<string, Walk> = {};
     for (const [name, request] of Object.entries(await toRequests(harness))) {
       await request(); // loads what is loaded once
-      const all = [await walk(request), await walk(request), await walk(request)];
-      walks[name] = {
-        files: Math.min(...all.map(({ files }) => files)),
-        functions: Math.min(...all.map(({ functions }) => functions)),
-      };
+      // What each of them enters is the way of the request; the rest is what runs beside it.
+      let way = await walk(request);
+      for (let more = 1; more < WALKS; more += 1) {
+        const again = await walk(request);
+        way = new Set([...way].filter((place) => again.has(place)));
+      }
+      const files = new Set([...way].map((place) => place.split(" ")[0]));
+      walks[name] = { files: files.size, functions: way.size };
     }
     const above = Object.entries(walks).filter(([name, { files, functions }]) => {
       const ceiling = ceilings[name];

@@ -35,8 +35,8 @@ describe("the examples", function () {
   });
   after(() => test.close());
 
-  it("print what the README shows, from the first search to the costs", async () => {
-    const [, search, chat, agent, approval, decided, usage, ...more] = await shownOutputs();
+  it("print what the README shows, from the first answer to the costs", async () => {
+    const [, asked, chat, agent, approval, decided, usage, ...more] = await shownOutputs();
     expect(usage, "the sixth block of output").to.be.a("string");
     expect(more).to.deep.equal([]);
     const tenantId = await test.platform.tenancy.ensureTenant("tour");
@@ -48,10 +48,12 @@ describe("the examples", function () {
       await owner.request("POST", "/rag/ingest", { raw: form });
     }
 
-    const shownSearch = JSON.parse(search ?? "");
-    const found = await owner.post("/rag/query", { query: "When is the P-100 bled?", topK: 1 });
-    expect(found.at("results[0]")).to.include({ score: shownSearch.score, heading: shownSearch.heading });
-    expect(found.string("results[0].content").startsWith(uncut(shownSearch.content))).to.equal(true);
+    const shown = JSON.parse(asked ?? "");
+    const found = await owner.post("/rag/answer", { query: "When is the P-100 bled?" });
+    expect(found.string("answer").startsWith(uncut(shown.answer)), found.text).to.equal(true);
+    const { title, heading, quote } = shown.citation;
+    expect(found.at("citations[0]")).to.include({ title, heading });
+    expect(found.string("citations[0].quote").startsWith(uncut(quote))).to.equal(true);
 
     const shownChat = JSON.parse(chat ?? "");
     const said = await owner.post("/ai/chat", { messages: [{ role: "user", content: "What are you?" }] });

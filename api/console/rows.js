@@ -34,10 +34,10 @@ export function mergePage(rows, { items, next, after, id, size, isAtTop }) {
   const isHeld = after === undefined && !isAtTop && top !== undefined;
   const newer = isHeld ? items.filter((item) => item[id] > top) : [];
   const shown = items.slice(newer.length);
-  const lowest = next === null ? "" : (items.at(-1)?.[id] ?? "");
+  const lowest = next === null ? "" : (items.at(-1)?.[id] ?? next); // a searched page may hold nothing, and more may follow
   const before = rows.items.filter((item) => after !== undefined && item[id] >= after);
   const behind = rows.items.filter((item) => item[id] < lowest);
-  const isEnd = behind.length === 0 && newer.length < items.length;
+  const isEnd = behind.length === 0 && (newer.length < items.length || items.length === 0);
   const merged = { ...rows, items: [...before, ...shown, ...behind], next: isEnd ? next : rows.next, isLoaded: true };
   if (isHeld && newer.length === items.length && items.length > 0)
     return withFresh(

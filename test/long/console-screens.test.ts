@@ -166,7 +166,7 @@ describe("the console's screens, with names that others chose", function () {
     await look(page, "operator before sign-in");
     await password.fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("cell", { name: "tenant <img" }).waitFor();
+    await page.getByRole("cell", { name: /^tenant <img/ }).waitFor();
     await page.getByText("ingestion 4").waitFor();
     await look(page, "operator");
     expect(await page.evaluate("document.cookie + Object.keys(localStorage) + Object.keys(sessionStorage)")).to.equal(
@@ -180,7 +180,7 @@ describe("the console's screens, with names that others chose", function () {
     await board.close();
     await page.getByLabel("Name, as it is").fill("second");
     await page.getByRole("button", { name: "Find" }).click();
-    await page.getByRole("cell", { name: "tenant <img" }).waitFor({ state: "detached" });
+    await page.getByRole("cell", { name: /^tenant <img/ }).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Sign out" }).click();
     await password.waitFor();
     await page.goto("/console/usage");

@@ -87,6 +87,14 @@ describe("the rows of a list in the console", () => {
     expect([idsOf(read), read.next]).to.deep.equal(["f e d c a", null]);
   });
 
+  it("go on behind a searched page that holds none of them", () => {
+    const first = mergePage(noRows("/jobs"), { ...page, items: [], next: "m", isAtTop: true });
+    expect([idsOf(first), first.next, first.isLoaded]).to.deep.equal(["", "m", true]);
+    const rows = loaded(jobs("c", "b"), { pages: 2, next: "a" });
+    const again = mergePage(rows, { ...page, items: [], next: "m", isAtTop: true });
+    expect([idsOf(again), again.next]).to.deep.equal(["c b", "a"]);
+  });
+
   it("end where a first page that is the last one ends", () => {
     const rows = loaded(jobs("c", "b", "a"));
     const read = mergePage(rows, { ...page, next: null, items: jobs("c"), isAtTop: true });

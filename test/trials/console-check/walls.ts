@@ -22,7 +22,7 @@ export async function beMember(member: Window): Promise<void> {
     if (offered > 0) throw new Error(`A member is offered ${name}`);
   }
   await page.goto("/approvals");
-  await page.getByRole("link", { name: "Complaint: approve" }).click();
+  await page.getByRole("link", { name: "Complaint: approve" }).first().click();
   await page.getByText("Your key may not decide this").waitFor();
   if ((await page.getByRole("button", { name: "Approve" }).count()) > 0)
     throw new Error("A member is offered to approve");

@@ -113,8 +113,9 @@ export function holdLease(
       controller.signal.throwIfAborted();
       last = progress ?? last;
       if (lost > 0 && last.done > record.progress.done) {
-        await checked(claims.forgive(lease, lost));
-        lost = 0;
+        const forgiven = lost;
+        lost = 0; // now: steps may end side by side
+        await checked(claims.forgive(lease, forgiven));
       }
       await checked(claims.step(lease, data, { lastEventId, progress }));
     },

@@ -5,7 +5,7 @@ import { useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
 import { Badge, Choice, duration, Facts, Id, IdLink, money, number, Problem, Table, Text, Time } from "./ui.js";
 
-const outcomes = ["completed", "aborted", "failed"];
+const outcomes = ["completed", "aborted", "failed", "blocked"];
 const kinds = ["chat", "embedding", "rerank"];
 const path = "/console/calls";
 const fields = [

@@ -115,6 +115,6 @@ export function FindPassages({ documentId, collection }) {
       <details class="wide"><summary>Filter, rewriting and rerank</summary>
         <${Field} label="Conditions on metadata, one a line" rows="2" class="code" placeholder="year=2026" value=${asked.filter} onInput=${set("filter")} />
         ${check("hasRewriting", "Rewriting by a model")}${check("hasRerank", "Rerank by a model")}</details>
-      <button type="submit" disabled=${isBusy}>Find</button></form><${Problem} error=${error} />
+      <button type="submit" disabled=${isBusy}>Find passages</button></form><${Problem} error=${error} />
     ${outcome === undefined ? null : html`<${Found} outcome=${outcome} />`}</section>`;
 }

@@ -169,7 +169,7 @@ const tasks: readonly Task[] = [
       await hand.open("Documents");
       await hand.link(/^seals 1/);
       await hand.write("Question", "What is the seal made of?");
-      await hand.press("Find");
+      await hand.press("Find passages");
       await hand.unfold("Filter, rewriting and rerank");
       await hand.sees(/coverage \d+ %/);
     },

@@ -58,7 +58,7 @@ export async function dropDocuments({ page }: Window): Promise<void> {
     await row.locator(".badge", { hasText: "indexed" }).waitFor();
   }
   await page.getByLabel("Question").fill("When is the valve bled?");
-  await page.getByRole("button", { name: "Find" }).last().click();
+  await page.getByRole("button", { name: "Find passages" }).click();
   await page.locator(".passages li").first().waitFor();
 }
 

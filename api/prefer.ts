@@ -104,6 +104,7 @@ export async function reserveJob(
   input: Pick<HandlerInput, "platform" | "caller" | "reservation">,
 ): Promise<{ job: JobRecord } | { jobId: string }> {
   const { platform, caller, reservation } = input;
+  if (reservation) reservation.isUsed = true;
   if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
   const job = await platform.jobs.adopt(caller.tenantId, reservation.jobId);
   return job === null ? { jobId: reservation.jobId } : { job };

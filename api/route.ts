@@ -98,8 +98,8 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   rejection?: AppError;
   /** For a call with an `Idempotency-Key`: stores what to replay if this process dies. Call it once the work is accepted. */
   checkpoint(reply: JsonReply): Promise<void>;
-  /** Of such a call: its job's id, the same at every attempt, and whether one that died may have made the job (`reserveJob`). */
-  reservation?: { jobId: string; mayBeTaken: boolean };
+  /** Of such a call: its job's id, the same at every attempt, and whether one that died may have made the job; `isUsed` once `reserveJob` has looked for it. */
+  reservation?: { jobId: string; mayBeTaken: boolean; isUsed: boolean };
 };
 
 /** What the routes of a file share: who may call them, and where they stand in the documentation. */

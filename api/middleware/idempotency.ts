@@ -38,7 +38,7 @@ export type IdempotentCall = {
  * Runs a POST at most once for its `Idempotency-Key`, which belongs to the caller's subject in its role. A repeat gets the
  * first response, byte for byte, with `idempotent-replayed: true`, and `ignore` names what the first one ignored. Successes,
  * and the errors 404, 409 and 422, are kept; other errors and streams free the key. When a part did not answer, the call may have
- * been accepted all the same: its repeat takes it over, and finds the job that it made.
+ * been accepted all the same: its repeat takes it over, and finds the job that it made. A chat that waits for a run frees the key.
  * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs,
  * `quota_exceeded` where the tenant's responses leave no room for another one; what `reserve` and `inTurn` of the input throw.
  */
@@ -92,7 +92,7 @@ async function runClaimed(
     isAccepted = true;
     return store.keep(claimed, toStored(reply, ignored), false);
   };
-  const reservation = { jobId: claimed.jobId, mayBeTaken: claimed.isTakenOver };
+  const reservation = { jobId: claimed.jobId, mayBeTaken: claimed.isTakenOver, isUsed: false };
   let reply: Reply;
   try {
     reply = await handle({ ...input, ignore, checkpoint, reservation });
@@ -101,7 +101,8 @@ async function runClaimed(
     const status = toStatus(error);
     if (finalErrorStatuses.has(status)) {
       await store.keep(claimed, toStored({ status, body: toErrorBody(error, input.requestId) }, ignored), true);
-    } else if (!isAccepted && (isOfPart(error) || error.code === "internal")) await store.letGo(claimed);
+    } else if (!isAccepted && reservation.isUsed && (isOfPart(error) || error.code === "internal"))
+      await store.letGo(claimed);
     else await store.release(claimed);
     throw error;
   }

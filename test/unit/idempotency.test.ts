@@ -307,8 +307,8 @@ describe("a call with an idempotency key", () => {
     store.takeOver = takeOver;
     expect(await ask("k")).to.equal(reply);
     expect(runs.map(({ reservation }) => reservation)).to.deep.equal([
-      { jobId, mayBeTaken: false },
-      { jobId, mayBeTaken: true },
+      { jobId, mayBeTaken: false, isUsed: false },
+      { jobId, mayBeTaken: true, isUsed: false },
     ]);
     expect(only().token).to.not.equal(token);
     expect(await ask("k")).to.have.property("body", '{"id":1}');

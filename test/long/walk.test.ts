@@ -19,8 +19,9 @@ const ceilings: Record<string, Walk> = {
   "POST /workflows/:id/execute": { files: 134, functions: 579 },
 };
 
-/** Walks of one request that are compared. */
+/** Walks of one request that are compared: so many, and more while they are above the ceiling, since on a busy machine more runs beside them. */
 const WALKS = 4;
+const MAX_WALKS = 20;
 
 /** Each request by the name of its ceiling. It ends with its job, so that the worker's part is counted. */
 async function toRequests({
@@ -91,23 +92,28 @@ describe("the way of one request through the product", function () {
     );
   }
 
+  const sizeOf = (way: Set<string>): Walk => ({
+    files: new Set([...way].map((place) => place.split(" ")[0])).size,
+    functions: way.size,
+  });
+  const isAbove = (name: string, { files, functions }: Walk): boolean => {
+    const ceiling = ceilings[name];
+    return !ceiling || files > ceiling.files || functions > ceiling.functions;
+  };
+
   it("enters at most as many files and functions as its ceiling says", async () => {
     const walks: Record<string, Walk> = {};
     for (const [name, request] of Object.entries(await toRequests(harness))) {
       await request(); // loads what is loaded once
       // What each of them enters is the way of the request; the rest is what runs beside it.
       let way = await walk(request);
-      for (let more = 1; more < WALKS; more += 1) {
+      for (let walked = 1; walked < WALKS || (walked < MAX_WALKS && isAbove(name, sizeOf(way))); walked += 1) {
         const again = await walk(request);
         way = new Set([...way].filter((place) => again.has(place)));
       }
-      const files = new Set([...way].map((place) => place.split(" ")[0]));
-      walks[name] = { files: files.size, functions: way.size };
+      walks[name] = sizeOf(way);
     }
-    const above = Object.entries(walks).filter(([name, { files, functions }]) => {
-      const ceiling = ceilings[name];
-      return !ceiling || files > ceiling.files || functions > ceiling.functions;
-    });
+    const above = Object.entries(walks).filter(([name, size]) => isAbove(name, size));
     expect(above, JSON.stringify(walks, null, 1)).to.deep.equal([]);
   });
 });

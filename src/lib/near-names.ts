@@ -37,8 +37,8 @@ export function nearNames(name: string, known: readonly string[]): string[] {
     return (leven(wanted, one) / Math.max(wanted.length, one.length, 1)) * (holds(other) ? 0.5 : 1);
   };
   const near = known.map((other) => ({ other, by: distance(other) })).filter(({ by }) => by <= NEAR);
-  return near
-    .sort((a, b) => a.by - b.by)
-    .filter(({ other }, at) => at === 0 || (at < MAX_NAMES && holds(other)))
-    .map(({ other }) => other);
+  const [nearest, ...others] = near.sort((a, b) => a.by - b.by).map(({ other }) => other);
+  if (nearest === undefined) return [];
+  const isAnother = (other: string) => holds(other) && !isSameName(other, nearest);
+  return [nearest, ...others.filter(isAnother)].slice(0, MAX_NAMES);
 }

@@ -84,6 +84,7 @@ describe("an approval and its run, turn by turn", function () {
         workflowName: "Desk",
         runId: run.at("runId"),
         stepId: "sign",
+        startedBy: "member@test",
       },
       ...{ assigneeRole: "owner", message: `${"x".repeat(19_999)}\ufffd`, status: "pending", mayDecide: true },
     });

@@ -44,10 +44,7 @@ export type ShellDeps = {
   onClaimed?(): void;
 };
 
-/**
- * Attempts whose worker reported nothing of them since, as when it died. One too few if a worker reports itself after its attempt
- * was forgiven: a job that ends its process then has one attempt more.
- */
+/** Attempts whose worker reported nothing of them since, as when it died. */
 export const lostAttempts = ({ attempts, failures, overtaken = 0 }: JobRecord) => attempts - 1 - failures - overtaken;
 
 /** Keeps a job's lease alive while it runs, and aborts its signal when it must stop. */

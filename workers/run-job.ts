@@ -181,7 +181,7 @@ async function runAttempt(
 
 async function drop(deps: ShellDeps, { record, logger }: { record: JobRecord; logger: Logger }): Promise<undefined> {
   logger.warn("the job was taken by another worker; this attempt's outcome is dropped");
-  await deps.platform.jobs.claims.overtaken(record._id);
+  await deps.platform.jobs.claims.overtaken(record);
 }
 
 /** Gives the job back, or ends it, after its work has thrown. */

@@ -40,7 +40,9 @@ function endOf(progress: JobProgress, result: unknown): JobProgress {
 
 /** `found`: what guards have found in the job so far, which each change of its state writes down. */
 export type Lease = { jobId: string; token: string; found?: GuardCount[] };
+const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
 const guardOf = ({ found = [] }: Lease) => (found.length > 0 ? { guard: found } : {});
+const openJobs = ["queued", "running", "awaiting"] as const;
 type JobPlace = Pick<JobRecord, "_id" | "tenantId">;
 export type EndedJob = JobPlace & Pick<JobRecord, "unsettledSince">;
 type Change = Pick<UpdateFilter<JobRecord>, "$set" | "$unset">;
@@ -58,7 +60,6 @@ export function makeClaims(
   notify: (job: JobPlace) => void = () => undefined,
   ended: (job: EndedJob) => void = () => undefined,
 ) {
-  const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
   const leaseEnd = () => new Date(Date.now() + leaseMs);
   const announced = async <J extends HeldJob>(change: Promise<J | null>) => {
     const job = await change;
@@ -132,10 +133,11 @@ export function makeClaims(
       return announced(store.change({ jobId, from: ["awaiting"] }, change));
     },
     /** Notes that a former holder is still alive, so that the job did not crash its process. */
-    overtaken: (jobId: string) =>
-      store.change({ jobId, from: ["queued", "running", "awaiting"] }, { $inc: { overtaken: 1 } }),
+    overtaken: ({ _id: jobId, updatedAt: unforgivenSince }: Pick<JobRecord, "_id" | "updatedAt">) =>
+      store.change({ jobId, from: openJobs, unforgivenSince }, { $inc: { overtaken: 1 } }),
     /** Takes back attempts that were lost with their workers: the job has come further since, so it was not the cause. */
-    forgive: (lease: Lease, lost: number) => store.changeHeld(running(lease), { $inc: { attempts: -lost } }),
+    forgive: (lease: Lease, lost: number) =>
+      store.changeHeld(running(lease), { $inc: { attempts: -lost }, $set: { forgivenAt: new Date() } }),
     /** Returns the job to its queue without counting the attempt, as at shutdown. */
     release: (lease: Lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }, noAttempt),
   };

@@ -36,6 +36,8 @@ export type JobRecord = {
   failures: number;
   /** Attempts that were taken over from a worker that lived on: it had been frozen, or cut off from the store. */
   overtaken?: number;
+  /** When attempts that were lost were last taken back. */
+  forgivenAt?: Date;
   /** The request that submitted it, itself or by a job; jobs that nobody asked for have none. */
   requestId?: string;
   /** The trace that submitted it, as W3C `traceparent`; its attempts are parts of that. */

@@ -106,7 +106,8 @@ const KEPT_STEPS = 200;
 const MAX_STEP_TURNS = 100;
 
 /** Which record a compare-and-set is for, and what must be true of it. */
-export type JobGuard = { jobId: string; from: readonly JobState[]; leaseToken?: string };
+/** `unforgivenSince`: no lost attempts of the job were taken back after that. */
+export type JobGuard = { jobId: string; from: readonly JobState[]; leaseToken?: string; unforgivenSince?: Date };
 
 /** Jobs that one write accepts at most. */
 const INSERTED_AT_ONCE = 200;
@@ -219,8 +220,10 @@ function findJobs(
   });
 }
 
-const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> =>
-  defined({ _id: jobId, status: { $in: [...from] }, "lease.token": leaseToken });
+const guarded = ({ jobId, from, leaseToken, unforgivenSince: since }: JobGuard): Filter<JobRecord> => ({
+  ...defined({ _id: jobId, status: { $in: [...from] }, "lease.token": leaseToken }),
+  ...(since && { forgivenAt: { $not: { $gt: since } } }),
+});
 
 function makeStepWrites(jobs: Collection<JobRecord>) {
   return {

@@ -229,9 +229,11 @@ describe("the claims of jobs", () => {
   it("count their takeovers while the job is open", async () => {
     for (const status of ["queued", "running", "awaiting"] as const) {
       const [job, other] = [await insert({ status }), await insert({ status })];
-      expect(await claims.overtaken(job._id), status).to.deep.equal({ ...job, overtaken: 1 });
+      expect(await claims.overtaken(job), status).to.deep.equal({ ...job, overtaken: 1 });
       expect(await stored(other._id)).to.deep.equal(other);
     }
-    expect(await claims.overtaken((await insert({ status: "completed" }))._id)).to.equal(null);
+    expect(await claims.overtaken(await insert({ status: "completed" }))).to.equal(null);
+    const forgiven = await insert({ status: "running", forgivenAt: new Date(Date.now() + 60_000) });
+    expect(await claims.overtaken(forgiven), "its attempt was taken back already").to.equal(null);
   });
 });

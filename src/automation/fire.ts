@@ -27,7 +27,7 @@ const MISSED_AFTER_MS = 60_000;
 /** A firing whose process says nothing for this long is taken by another one, in ms. */
 const LEASE_MS = 30_000;
 /** Firings of a schedule that wait for the one before them. */
-const MAX_WAITING = 100;
+const MAX_WAITING = 1_000;
 /** How long such a one waits until it looks again, in ms: a tenth of the age of the job before it, within these. */
 const LOOK_AFTER_MS = 500;
 const LOOK_AT_MOST_MS = 60_000;
@@ -131,7 +131,7 @@ async function planFiring(deps: FireDeps, schedule: ScheduleRecord, slotAt: Date
   const skipped = (reason: string): FiringRecord => ({ ...base, status: "skipped", startedAt: now, reason });
   if (overlap === "skip") return skipped("The job before it has not ended.");
   if ((await deps.store.firings.countWaiting(tenantId, ownerId, MAX_WAITING)) >= MAX_WAITING)
-    return skipped(`${MAX_WAITING} firings wait for their turn already.`);
+    return skipped(`${MAX_WAITING.toLocaleString("en-US")} firings wait for their turn already.`);
   return { ...base, status: "waiting", ...defined({ after: last }), nextAt: new Date(now.getTime() + waitMs) };
 }
 

@@ -21,7 +21,7 @@ type Firing = {
 };
 
 describe("schedules at every second, while their workers are killed and frozen", function () {
-  this.timeout(DURATION_MS + 300_000);
+  this.timeout(2 * DURATION_MS + 300_000);
   let test: TestPlatform;
   let client: ApiClient;
   const workers: HostProcess[] = [];
@@ -96,7 +96,7 @@ describe("schedules at every second, while their workers are killed and frozen",
         firings = await all<Firing>(`/schedules/${id}/firings`);
         return firings.every(({ status, job }) => status === "started" && job?.status === "completed") ? true : null;
       };
-      await pollUntil(isOver, { timeoutMs: 90_000, everyMs: 1_000, what: "the end" }).catch(() => {
+      await pollUntil(isOver, { timeoutMs: DURATION_MS + 90_000, everyMs: 1_000, what: "the end" }).catch(() => {
         const states = firings.map(({ status, reason, job }) => `${status} ${reason ?? ""} ${job?.status ?? ""}`);
         expect.fail(
           `${id}: ${JSON.stringify(

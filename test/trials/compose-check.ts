@@ -12,7 +12,7 @@ import { listen } from "../../src/lib/listen.ts";
 import { type Engine, findEngine } from "./compose/engine.ts";
 import { startLoad } from "./compose/load.ts";
 
-const folder = fileURLToPath(new URL("..", import.meta.url));
+const folder = fileURLToPath(new URL("../..", import.meta.url));
 const project = "switchyard-check";
 const key = `sk_${"k".repeat(32)}`;
 /** What the image may add to Node's, in bytes. */

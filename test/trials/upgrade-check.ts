@@ -12,7 +12,7 @@ import { checkUpgrade } from "./upgrade/check.ts";
 import { fillOldRelease } from "./upgrade/fill.ts";
 import { checkOut, NoOldRelease, startRelease } from "./upgrade/old-release.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const ownerKey = `sk_${"Ab3".repeat(10)}Zz`;
 
 /**

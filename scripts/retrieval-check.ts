@@ -1,9 +1,11 @@
 import { Command } from "commander";
 import { ApiRejection, keyOption, openApi, urlOption } from "./cli/api.ts";
 import { type Measured, measure, measureAnswers } from "./retrieval-check/measure.ts";
-import { readQuestions } from "./retrieval-check/questions.ts";
+import { type Question, readQuestions } from "./retrieval-check/questions.ts";
 import { type Least, type Setting, toLeast, toSetting } from "./retrieval-check/settings.ts";
 
+/** Questions that the table names which were not found. */
+const MAX_SHOWN = 20;
 const FAILED = 1;
 const REFUSED = 2;
 
@@ -59,9 +61,11 @@ async function check(file: string, options: Options): Promise<number> {
     : undefined;
   const changes = rows.slice(1).map((row, at) => compare(rows[at] ?? row, row));
   const figures = rows.map(({ setting: { name }, figures }) => ({ setting: name, ...figures }));
-  if (options.json)
-    console.log(JSON.stringify({ questions: questions.length, figures, changes, answers: answered }, null, 2));
-  else print({ figures, changes, answered, count: questions.length });
+  const notFound = questions.filter(({ places }, at) => places.length > 0 && last.outcomes[at]?.rank === 0);
+  if (options.json) {
+    const missed = notFound.map(({ question }) => question);
+    console.log(JSON.stringify({ questions: questions.length, figures, changes, missed, answers: answered }, null, 2));
+  } else print({ figures, changes, answered, count: questions.length, notFound });
   const held: Record<string, number> = { ...last.figures, ...answered };
   const missed = least.filter(({ name, value }) => !((held[name] ?? Number.NaN) >= value));
   for (const { name, value } of missed) console.error(`${name} is ${show(held[name])}, not ${value}.`);
@@ -80,6 +84,10 @@ function compare(before: Measured, after: Measured) {
   };
 }
 
+/** Where an answer was looked for: a title that no document has, or words that it does not have, are found here. */
+const toPlace = ({ documentId, title, contains = [] }: Question["places"][number]) =>
+  [documentId ?? title, ...[contains].flat().map((text) => `"${text}"`)].join(", ");
+
 const show = (value: number | undefined) => (value === undefined || Number.isNaN(value) ? "-" : value.toFixed(3));
 
 function print({
@@ -87,11 +95,13 @@ function print({
   changes,
   answered,
   count,
+  notFound,
 }: {
   figures: (Record<string, number> | { setting: string })[];
   changes: ReturnType<typeof compare>[];
   answered: Record<string, number> | undefined;
   count: number;
+  notFound: readonly Question[];
 }): void {
   const rows = figures.map((row) =>
     Object.fromEntries(
@@ -109,6 +119,9 @@ function print({
   for (const row of rows) console.log(toLine(names.map((name) => row[name] ?? "")));
   for (const { setting, against, better, worse } of changes)
     console.log(`${setting} against ${against}: ${better} found earlier, ${worse} later`);
+  for (const { question, places } of notFound.slice(0, MAX_SHOWN))
+    console.log(`not found: ${question} (${places.map(toPlace).join("; ")})`);
+  if (notFound.length > MAX_SHOWN) console.log(`not found: ${notFound.length - MAX_SHOWN} more, which --json lists`);
   if (answered)
     console.log(`answers: cited ${show(answered.cited)}, correct ${show(answered.correct)}, ${show(answered.usd)} USD`);
 }

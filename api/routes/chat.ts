@@ -13,7 +13,13 @@ import { type ChatEvent, isSilent, isStep, toReasoningText } from "../../src/gat
 import type { StreamEnd } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import { toWireLogprobs } from "../../src/gateway/logprobs.ts";
-import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
+import {
+  type ChatBody,
+  chatBodySchema,
+  chatEventSchema,
+  chatResponseSchema,
+  citationsOfRun,
+} from "../../src/gateway/schemas.ts";
 import { defined } from "../../src/lib/defined.ts";
 import { AppError, type ErrorCode, invalidRequest, isBudgetExhausted } from "../../src/lib/errors.ts";
 import type { ChatCaller, PlannedAnswer } from "../../src/run-models/deps.ts";
@@ -58,7 +64,10 @@ export const modelCallErrors = [
 /** Errors that a chat can end with besides, where an agent or a composite pattern may be its model. */
 export const runErrors = ["wrong_state", "timeout"] as const satisfies readonly ErrorCode[];
 
-const responseSchema = named("ChatResponse", chatResponseSchema.extend(sourceFields));
+const responseSchema = named(
+  "ChatResponse",
+  chatResponseSchema.extend({ ...sourceFields, citations: z.union([sourceFields.citations, citationsOfRun]) }),
+);
 const eventSchema = named("ChatEvent", z.union([visitorEventSchema, chatEventSchema]));
 
 const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
@@ -247,12 +256,13 @@ function toFinalEvent(end: StreamEnd, hasDebug: boolean): z.input<typeof chatEve
   const { inputTokens, outputTokens } = usage;
   const about = { logId, inputTokens, outputTokens, finishReason, model, cached, costUsd };
   const toolCalls = toWireToolCalls(end.toolCalls);
+  const citations = end.citations && [...end.citations];
   const counted = usesPromptCache(usage) ? { usage: toWireUsage(usage) } : {};
   return {
     done: true,
     ...about,
     ...counted,
-    ...defined({ toolCalls, providerFinishReason }),
+    ...defined({ toolCalls, providerFinishReason, citations }),
     ...toPreprocessing(end, hasDebug),
   };
 }

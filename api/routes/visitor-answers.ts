@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import { toWireUsage } from "../../src/gateway/chat/response.ts";
+import { type Citation, citationSchema } from "../../src/gateway/citation.ts";
 import { type Message, textOf } from "../../src/gateway/messages.ts";
 import { defaultModelAlias } from "../../src/gateway/providers/edge/models.ts";
 import type { FinishReason } from "../../src/gateway/providers/provider.ts";
@@ -9,7 +10,6 @@ import type { ChatBody } from "../../src/gateway/schemas.ts";
 import { AppError, invalidRequest, isBudgetExhausted } from "../../src/lib/errors.ts";
 import { NOTHING_FOUND } from "../../src/rag/answer/answer.ts";
 import { answerBodySchema } from "../../src/rag/answer/schemas.ts";
-import { type AnswerCitation, citationSchema } from "../../src/rag/cite.ts";
 import type { ChatCaller } from "../../src/run-models/deps.ts";
 import type { WidgetScope } from "../../src/tenancy/roles.ts";
 import type { HandlerInput, Reply, SseMessage } from "../route.ts";
@@ -176,7 +176,7 @@ function cancelling(signal: AbortSignal): AbortSignal {
   return controller.signal;
 }
 
-function toSource({ title, page, heading, quote, url }: AnswerCitation, { answersFrom }: WidgetScope): Source {
+function toSource({ title, page, heading, quote, url }: Citation, { answersFrom }: WidgetScope): Source {
   const mayLink =
     url !== undefined &&
     /^https?:/i.test(url) &&

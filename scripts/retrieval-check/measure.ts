@@ -48,8 +48,9 @@ function toFigures(questions: readonly Question[], outcomes: readonly Outcome[],
       depths.map((k) => [`recall@${k}`, share(answerable, ({ rank }) => rank > 0 && rank <= k)] as const),
     ),
     mrr: answerable.reduce((sum, { rank }) => sum + (rank > 0 ? 1 / rank : 0), 0) / (answerable.length || 1),
-    kept: share(answerable, ({ coverage }) => coverage >= minCoverage),
-    refused: share(others, ({ coverage }) => coverage < minCoverage),
+    // Without a `minCoverage` nothing is refused, and there is nothing to measure.
+    kept: minCoverage > 0 ? share(answerable, ({ coverage }) => coverage >= minCoverage) : Number.NaN,
+    refused: minCoverage > 0 ? share(others, ({ coverage }) => coverage < minCoverage) : Number.NaN,
     ms: times[Math.floor(times.length / 2)] ?? 0,
     usd: outcomes.reduce((sum, { usd }) => sum + usd, 0),
   };

@@ -14,7 +14,10 @@ import type { Credentials } from "./credentials.ts";
 
 /** What agents work with. */
 export type AgentsDeps = {
-  store: Pick<Store, "agents" | "agentRuns" | "audit" | "approvals" | "callbacks" | "workflows" | "definitionVersions">;
+  store: Pick<
+    Store,
+    "agents" | "agentRuns" | "audit" | "approvals" | "callbacks" | "workflows" | "definitionVersions" | "documents"
+  >;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "wait">;
   waits: Pick<Waits, "begin" | "isOver">;
   /** Evaluates the rules of approvals. */

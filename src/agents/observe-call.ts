@@ -87,13 +87,17 @@ async function tryCall(
     "gen_ai.conversation.id": deps.run.sessionId,
   });
   try {
-    const { found, ...made } = await inSpan(
+    const {
+      found,
+      citations: cited,
+      ...made
+    } = await inSpan(
       { name: `execute_tool ${tool.name}`, kind: "INTERNAL", attributes },
       () => make().catch((error: unknown) => Promise.reject(toAppError(error, tool))),
       ({ isError }) => ({ failure: isError ? "tool_error" : undefined }),
     );
     const output = cutOutput(await deps.guardOutput(made.output));
-    const citations = found && (await toAudited(found, output, deps.guardOutput));
+    const citations = found ? await toAudited(found, output, deps.guardOutput) : cited;
     return { ...made, output, ...(citations && { citations }) };
   } catch (error) {
     signal.throwIfAborted();

@@ -1,8 +1,9 @@
 import { defined } from "../lib/defined.ts";
-import { makeCiting } from "../rag/cite.ts";
+import { makeCiting, sharesSentence } from "../rag/cite.ts";
 import { findSentence } from "../rag/quotes.ts";
 import type { RunEnd } from "../store/agent-run-store.ts";
 import type { AuditPassage } from "../store/audit-store.ts";
+import type { Store } from "../store/store.ts";
 import type { Observed } from "./iterations.ts";
 
 /** Passages of one run that its answer is compared with: the last ones that it has found. */
@@ -41,11 +42,15 @@ export async function toAudited(
   return Promise.all(audited);
 }
 
-/** What a run's answer rests on of the passages that the run has found; undefined if it has searched no documents. */
+/**
+ * What a run's answer rests on: of the passages that the run has found, and all that a run cites which it has called and whose
+ * answer it uses. Undefined if neither has searched documents.
+ */
 export function citeRun(observations: readonly Observed[], answer: string): RunEnd["citations"] {
   const searches = observations.filter(({ citations }) => citations !== undefined);
   if (searches.length === 0) return undefined;
-  const found = searches.flatMap(({ output, citations = [] }) =>
+  const [called, own] = [searches.filter(isOfRun), searches.filter((one) => !isOfRun(one))];
+  const found = own.flatMap(({ output, citations = [] }) =>
     citations.flatMap(({ at, length, quote: _quote, ...place }) =>
       at === undefined ? [] : [{ ...place, content: output.slice(at, at + (length ?? 0)) }],
     ),
@@ -53,6 +58,21 @@ export function citeRun(observations: readonly Observed[], answer: string): RunE
   const passages = [...new Map(found.map((passage) => [passage.chunkId, passage])).values()].slice(-MAX_PASSAGES);
   const citing = makeCiting(passages, []);
   citing.citeUnmarked(answer);
-  if (citing.citations().length === 0) citing.citeUnmarked(answer, LIKE);
+  const used = called.filter(({ output }) => sharesSentence(answer, output, LIKE));
+  if (citing.citations().length === 0 && used.length === 0) citing.citeUnmarked(answer, LIKE);
+  for (const { citations = [] } of used) for (const { quote, ...place } of citations) citing.add(place, quote ?? "");
   return citing.citations().map((citation) => defined(citation));
 }
+
+/** The same with the URLs that their documents were read from. */
+export async function withUrls(
+  { documents }: { documents: Pick<Store["documents"], "describe"> },
+  tenantId: string,
+  citations: NonNullable<RunEnd["citations"]>,
+): Promise<NonNullable<RunEnd["citations"]>> {
+  if (citations.length === 0) return [];
+  const known = await documents.describe(tenantId, [...new Set(citations.map(({ documentId }) => documentId))]);
+  return citations.map((one) => ({ ...one, ...defined({ url: known.get(one.documentId)?.source.url ?? one.url }) }));
+}
+
+const isOfRun = ({ runId }: Observed) => runId !== undefined;

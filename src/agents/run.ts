@@ -25,7 +25,7 @@ import { type AuditLog, openAuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { makeIterations } from "./iterations.ts";
 import type { Loop, RunStepEvent } from "./loop.ts";
-import { citeRun } from "./passages.ts";
+import { citeRun, withUrls } from "./passages.ts";
 import { MAX_TURNS, toPrompt } from "./prompt.ts";
 import { CallSuspended, isPause, type Pause, RunStopped } from "./run-state.ts";
 import { makeRunUsage } from "./run-usage.ts";
@@ -267,8 +267,8 @@ async function close({ deps, run, auditLog, usage, iterations }: Running, closin
   if (run.definition.tools.some(({ approval }) => approval)) await withdrawApprovals(deps.store, run);
   const { tokens, outputTokens, costUsd } = usage.total();
   const output = closing.output ?? iterations.bestAnswer();
-  const searches = run.definition.tools.some(({ type }) => type === "rag_query");
-  const citations = searches ? citeRun(iterations.observations(), output) : undefined;
+  const cited = citeRun(iterations.observations(), output);
+  const citations = cited && (await withUrls(deps.store, run.tenantId, cited));
   const end: RunEnd = {
     ...closing,
     output,

@@ -2,12 +2,12 @@ import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions/definitions.ts";
 import { publishSchema } from "../definitions/published-tools.ts";
 import { outputTokensSchema } from "../definitions/runs.ts";
+import { citationSchema } from "../gateway/citation.ts";
 import { guardCountsSchema } from "../guards/counts.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { withFewFields } from "../lib/bounded-json.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";
-import { citationSchema } from "../rag/cite.ts";
 import { stopReasons } from "../store/agent-run-store.ts";
 import { runStates } from "./run-state.ts";
 import { nameOfTool, type ToolSpec, toolSpecSchema } from "./tools.ts";
@@ -145,7 +145,9 @@ const usage = { tokensUsed: z.number().int().min(0), costUsd: z.number().min(0) 
 const runCitationsSchema = z
   .array(citationSchema)
   .optional()
-  .describe("What the output rests on, of the passages that `rag_query` has found; only if it was used");
+  .describe(
+    "What the output rests on, of what `rag_query` or an agent that was called has found; only if there was a search",
+  );
 
 /** What a run gives that has completed, or was stopped by a limit. */
 export const runResultSchema = z.object({
@@ -169,9 +171,11 @@ export const runResultSchema = z.object({
 export type RunResult = z.output<typeof runResultSchema>;
 
 const foundSchema = z
-  .array(citationSchema.omit({ url: true }).extend({ quote: citationSchema.shape.quote.optional() }))
+  .array(citationSchema.extend({ quote: citationSchema.shape.quote.optional() }))
   .optional()
-  .describe("Passages that `rag_query` has found, each with the sentence that is nearest to what was looked for");
+  .describe(
+    "Passages that `rag_query` has found, each with the sentence that is nearest to what was looked for; of an agent that was called, what its answer rests on",
+  );
 
 const actionSchema = z.object({
   id: z.string(),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isSmallJson, withFewFields } from "../lib/bounded-json.ts";
+import { placedCitationSchema } from "./citation.ts";
 import { logprobsSchema } from "./logprobs.ts";
 import {
   assistantMessage,
@@ -213,6 +214,11 @@ export const usageSchema = z.object({
 });
 export type WireUsage = z.input<typeof usageSchema>;
 
+export const citationsOfRun = z
+  .array(placedCitationSchema)
+  .optional()
+  .describe("Of an agent as model that has searched documents: what the answer rests on");
+
 /** What is reported with a whole answer, and with the end of a stream. */
 const reportedFields = {
   toolCalls: z.array(toolCallSchema).optional(),
@@ -223,6 +229,7 @@ const reportedFields = {
   costUsd: z.number().min(0),
   model: z.string(),
   providerFinishReason,
+  citations: citationsOfRun,
   _preprocessing: preprocessingSchema.optional(),
 };
 

@@ -1,5 +1,5 @@
 import { hash, randomFillSync } from "node:crypto";
-import { encodeTime, monotonicFactory } from "ulidx";
+import { decodeTime, encodeTime, monotonicFactory } from "ulidx";
 import { z } from "zod";
 
 /** What each id prefix stands for. An id is the prefix, an underscore and a ULID, so ids of a kind sort by creation. */
@@ -90,6 +90,9 @@ export function derivedId(kind: IdKind, { at, from }: { at: Date; from: string }
 export function firstIdAt(kind: IdKind, at: Date): string {
   return `${idPrefixes[kind]}_${encodeTime(Math.max(0, at.getTime()), 10)}${"0".repeat(16)}`;
 }
+
+/** When an id was made, in ms since 1970. */
+export const timeOfId = (id: string): number => decodeTime(id.slice(id.indexOf("_") + 1));
 
 /** What stands in a ULID for its random part, by a hash of the text. */
 export function hashDigits(text: string): string {

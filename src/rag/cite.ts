@@ -1,19 +1,7 @@
-import { z } from "zod";
-import { idSchema } from "../lib/ids.ts";
+import type { Citation, PlacedCitation } from "../gateway/citation.ts";
 import type { Mark } from "./answer/marks.ts";
 import type { QueryResult } from "./query-schemas.ts";
 import { findQuote, findSentence } from "./quotes.ts";
-
-export const citationSchema = z.object({
-  documentId: idSchema("document"),
-  chunkId: z.string(),
-  title: z.string(),
-  page: z.int().optional(),
-  heading: z.string().optional().describe("The headings above, joined by ` > `"),
-  quote: z.string().describe("Words of the passage, as it has them"),
-  url: z.string().optional().describe("Where the document was read, if it has a URL"),
-});
-export type AnswerCitation = z.output<typeof citationSchema>;
 
 const MAX_CITATIONS = 30;
 /** Share of a statement's words that a sentence must have to stand as its quote, and of a sentence that has no mark. */
@@ -27,11 +15,36 @@ export type AnswerPassage = QueryResult & { url?: string };
 
 type Citable = Pick<AnswerPassage, "chunkId" | "documentId" | "title" | "page" | "heading" | "url" | "content">;
 
+/** The sentences of an answer whose sources are looked for. */
+const sentencesOf = (answer: string) => answer.split(/(?<=[.!?])\s+|\n+/).slice(0, MAX_SENTENCES);
+
+/** Whether a text has a sentence with at least this share of the words of a sentence of an answer. */
+export const sharesSentence = (answer: string, text: string, least: number): boolean =>
+  sentencesOf(answer).some((sentence) => (findSentence(text, sentence)?.share ?? 0) >= least);
+
+/** The citations of an answer, each with the place of the sentence that is most like its quote; of none, the whole answer. */
+export function placeCitations(answer: string, citations: readonly Citation[]): PlacedCitation[] {
+  let from = 0;
+  const sentences = sentencesOf(answer).map((sentence) => {
+    const startIndex = answer.indexOf(sentence, from);
+    from = startIndex + sentence.length;
+    return { sentence, startIndex, endIndex: from };
+  });
+  return citations.map((citation) => {
+    let best = { share: 0, startIndex: 0, endIndex: answer.length };
+    for (const { sentence, ...place } of sentences) {
+      const share = findSentence(sentence, citation.quote)?.share ?? 0;
+      if (share > best.share) best = { share, ...place };
+    }
+    return { ...citation, startIndex: best.startIndex, endIndex: best.endIndex };
+  });
+}
+
 /** Makes what cites the passages of one answer; `searched` are the question and what else was searched for. */
 export function makeCiting(passages: readonly Citable[], searched: readonly string[]) {
-  const citations: AnswerCitation[] = [];
+  const citations: Citation[] = [];
   /** The number of a citation, which is made unless there is the same one. */
-  const add = (passage: Citable, quote: string): number | undefined => {
+  const add = (passage: Omit<Citable, "content">, quote: string): number | undefined => {
     const { chunkId, documentId, title, page, heading, url } = passage;
     const known = citations.findIndex((one) => one.chunkId === chunkId && one.quote === quote);
     if (known >= 0) return known + 1;
@@ -51,7 +64,8 @@ export function makeCiting(passages: readonly Citable[], searched: readonly stri
     return undefined;
   };
   return {
-    citations: (): AnswerCitation[] => citations,
+    add,
+    citations: (): Citation[] => citations,
     /** What stands in an answer for a mark: `[1]` for each passage that was given and bears the statement out. */
     cite(mark: Mark, statement: string): string {
       const numbers = mark.map(({ number, quoted }) => {
@@ -63,7 +77,7 @@ export function makeCiting(passages: readonly Citable[], searched: readonly stri
     },
     /** Finds the passages that an answer without marks rests on: each has `least` of the words of one of its sentences. */
     citeUnmarked(answer: string, least = ALIKE): void {
-      for (const sentence of answer.split(/(?<=[.!?])\s+|\n+/).slice(0, MAX_SENTENCES)) {
+      for (const sentence of sentencesOf(answer)) {
         const found = passages.map((passage) => ({ passage, at: findSentence(passage.content, sentence) }));
         const [best] = found.toSorted((a, b) => (b.at?.share ?? 0) - (a.at?.share ?? 0));
         if (best?.at && best.at.share >= least) add(best.passage, best.at.quote);

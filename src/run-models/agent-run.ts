@@ -4,6 +4,7 @@ import type { ChatDelta } from "../gateway/chat/steps.ts";
 import { AGENT } from "../gateway/run-model-names.ts";
 import { AppError, renameField } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
+import { placeCitations } from "../rag/cite.ts";
 import type { AuditContent } from "../store/audit-store.ts";
 import { fieldIn, parseRun, refuseMedia, toConversation } from "./conversation.ts";
 import type { ChatCaller, PreparedRun, RunModelsDeps } from "./deps.ts";
@@ -64,13 +65,14 @@ export async function prepareAgentRun(
     },
     toAnswer(result) {
       const { runId: id, output: text, status, stopReason, ...rest } = result as RunResult; // of our own job
-      const { tokensUsed: tokens, outputTokens, costUsd } = rest;
+      const { tokensUsed: tokens, outputTokens, costUsd, citations } = rest;
       const stopped = stopReason === "content_filter" ? stopReason : "length";
       return {
         id,
         text,
         finishReason: status === "completed" ? "stop" : stopped,
         spent: { tokens, outputTokens, costUsd },
+        ...(citations && { citations: placeCitations(text, citations) }),
       };
     },
   };

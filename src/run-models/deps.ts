@@ -4,6 +4,7 @@ import type { Spent } from "../definitions/runs.ts";
 import type { PlannedChat } from "../gateway/chat/plan.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import type { ChatDelta } from "../gateway/chat/steps.ts";
+import type { PlacedCitation } from "../gateway/citation.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { FinishReason } from "../gateway/providers/provider.ts";
@@ -63,4 +64,11 @@ export type PreparedRun = {
   /** What a run that waits for people has to show, and has used so far. Absent: it never does. */
   toPause?(job: JobRecord): Promise<{ asks: ChatDelta[]; answer: RunAnswer }>;
 };
-export type RunAnswer = { id: string; text: string; finishReason: FinishReason; spent: Spent; isPaused?: boolean };
+export type RunAnswer = {
+  id: string;
+  text: string;
+  finishReason: FinishReason;
+  spent: Spent;
+  citations?: PlacedCitation[];
+  isPaused?: boolean;
+};

@@ -197,7 +197,7 @@ function outOfSight({ code, message, retryAfterMs }: AppError, job: JobRecord): 
 
 const whereItEnds = ({ _id }: JobRecord) => `It goes on: GET /jobs/${_id} shows how it ends.`;
 
-function toEnd({ id, finishReason, spent }: RunAnswer, model: string, totalMs: number): StreamEnd {
+function toEnd({ id, finishReason, spent, citations }: RunAnswer, model: string, totalMs: number): StreamEnd {
   const { tokens, outputTokens = 0, costUsd } = spent;
   const by: Pick<ChatOutcome, "provider" | "routing"> = {
     provider: "switchyard",
@@ -212,6 +212,7 @@ function toEnd({ id, finishReason, spent }: RunAnswer, model: string, totalMs: n
     finishReason,
     usage: { inputTokens: tokens - outputTokens, outputTokens },
     costUsd,
+    ...(citations && { citations }),
     cached: false,
     timingsMs: { total: totalMs, provider: totalMs },
   };

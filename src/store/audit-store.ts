@@ -21,6 +21,8 @@ export type AuditPassage = {
   page?: number;
   heading?: string;
   quote?: string;
+  /** Where its document was read; only of what a run cites that was called. */
+  url?: string;
   at?: number;
   length?: number;
 };
@@ -38,7 +40,7 @@ export type AuditContent =
       logId: string;
       spent: AuditSpent;
     }
-  /** A tool call has ended. `runId` is the run of the agent that it called; `citations` are the passages that it found. */
+  /** A tool call has ended. `runId` is the run of the agent that it called; `citations`: the passages that it found, or that run cites. */
   | {
       kind: "observation";
       callId: string;

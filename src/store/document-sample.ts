@@ -1,26 +1,46 @@
 import type { Collection, Filter } from "mongodb";
-import { firstIdAt } from "../lib/ids.ts";
+import { firstIdAt, timeOfId } from "../lib/ids.ts";
 import { ofTenant } from "./collection.ts";
 import { type CollectionNames, inCollections } from "./collection-filter.ts";
 import type { DocumentRecord } from "./document-record.ts";
 
-type Sampled = Pick<DocumentRecord, "_id" | "version" | "createdAt">;
+export type SampledDocument = Pick<DocumentRecord, "_id" | "version">;
+type Wanted = { collections: CollectionNames; count: number };
 
 export function makeDocumentSample(documents: Collection<DocumentRecord>) {
-  const first = (filter: Filter<DocumentRecord>, order: 1 | -1) =>
-    documents.find(filter).project<Sampled>({ version: 1, createdAt: 1 }).sort({ _id: order }).limit(1).next();
+  const indexed = (tenantId: string, collections: CollectionNames): Filter<DocumentRecord> => ({
+    ...ofTenant(tenantId, { status: "indexed" as const }),
+    ...inCollections(collections),
+  });
+  const read = (filter: Filter<DocumentRecord>, order: 1 | -1, limit: number) =>
+    documents.find(filter).project<SampledDocument>({ version: 1 }).sort({ _id: order }).limit(limit);
+
   return {
-    /** At most so many indexed documents, spread over the time in which they were ingested. */
-    async sample(tenantId: string, { collections, count }: { collections: CollectionNames; count: number }) {
-      const wanted = { ...ofTenant(tenantId, { status: "indexed" as const }), ...inCollections(collections) };
-      const [oldest, newest] = await Promise.all([first(wanted, 1), first(wanted, -1)]);
+    /** All indexed documents of some collections if there are at most `count` of them, else undefined. */
+    async fewIndexed(tenantId: string, { collections, count }: Wanted): Promise<SampledDocument[] | undefined> {
+      const found = await read(indexed(tenantId, collections), -1, count + 1).toArray();
+      return found.length > count ? undefined : found;
+    },
+    /** About `count` indexed documents: the time between two of them is halved at its middle, also where many came at once. */
+    async sample(tenantId: string, { collections, count }: Wanted): Promise<SampledDocument[]> {
+      const wanted = indexed(tenantId, collections);
+      const [[oldest], [newest]] = await Promise.all([read(wanted, 1, 1).toArray(), read(wanted, -1, 1).toArray()]);
       if (!oldest || !newest) return [];
-      const [from, to] = [oldest.createdAt.getTime(), newest.createdAt.getTime()];
       const found = new Map([oldest, newest].map((one) => [one._id, one]));
-      for (let at = 1; at < count - 1; at += 1) {
-        const time = new Date(from + ((to - from) * at) / (count - 1));
-        const one = await first({ ...wanted, _id: { $gte: firstIdAt("document", time) } }, 1);
-        if (one) found.set(one._id, one);
+      const gaps = [{ from: oldest, to: newest }];
+      for (const { from, to } of gaps) {
+        if (found.size >= count) break;
+        const middle = firstIdAt("document", new Date(Math.ceil((timeOfId(from._id) + timeOfId(to._id)) / 2)));
+        const [[before = from], [after = to]] = await Promise.all([
+          read({ ...wanted, _id: { $gt: from._id, $lt: middle } }, -1, 1).toArray(),
+          read({ ...wanted, _id: { $gte: middle, $lt: to._id } }, 1, 1).toArray(),
+        ]);
+        for (const one of [before, after]) found.set(one._id, one);
+        for (const gap of [
+          { from, to: before },
+          { from: after, to },
+        ])
+          if (timeOfId(gap.to._id) > timeOfId(gap.from._id)) gaps.push(gap);
       }
       return [...found.values()];
     },

@@ -3,6 +3,7 @@ import { AppError } from "../lib/errors.ts";
 import { hasExpired } from "../rag/known-collections.ts";
 import type { AttributeFilter } from "../rag/metadata-filter.ts";
 import type { QueryInput, QueryResult } from "../rag/query-schemas.ts";
+import type { DescribedDocument } from "../store/document-groups.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
 import { touch } from "./touch.ts";
@@ -21,10 +22,11 @@ export type StoreSearch = {
   rewrite?: QueryInput["rewrite"];
 };
 
-/** A passage that a search found. Documents that were not uploaded through `/v1/files` use their document id as `file_id`. */
-export type FoundPassage = {
-  fileId: string;
-  filename: string;
+/** A document by the names of OpenAI's API. One that was not uploaded through `/v1/files` has its document id as `file_id`. */
+export type NamedFile = { fileId: string; filename: string };
+
+/** A passage that a search found. */
+export type FoundPassage = NamedFile & {
   documentId: string;
   chunkId: string;
   score: number;
@@ -45,6 +47,11 @@ export function makeSearch({ store, rag, guards }: Pick<VectorStoreDeps, "store"
     return collection;
   };
   return {
+    /** How OpenAI's API names documents, by their ids; those that are gone are left out. */
+    async filesOf(tenantId: string, documentIds: readonly string[]): Promise<Map<string, NamedFile>> {
+      const documents = await store.documents.describe(tenantId, [...new Set(documentIds)]);
+      return new Map([...documents].map(([documentId, document]) => [documentId, toFile(document)]));
+    },
     /** @throws AppError `not_found` for a store that the caller has not; `wrong_state` for one that has expired. */
     requireOpen: async (caller: Searcher, names: readonly string[]): Promise<void> =>
       void (await Promise.all(names.map((name) => open(caller, name)))),
@@ -86,8 +93,11 @@ async function describe(
   return results.flatMap(({ documentId, chunkId, score, content: text, page, heading }) => {
     const document = documents.get(documentId);
     if (!document) return []; // it has just been deleted
-    const { fileId = documentId, source, title, metadata: attributes } = document;
     const place = defined({ page, heading });
-    return [{ fileId, filename: source.name ?? title, documentId, chunkId, score, text, ...place, attributes }];
+    return [{ ...toFile(document), documentId, chunkId, score, text, ...place, attributes: document.metadata }];
   });
 }
+
+const toFile = ({ _id, fileId = _id, source, title }: DescribedDocument): NamedFile => {
+  return { fileId, filename: source.name ?? title };
+};

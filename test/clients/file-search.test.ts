@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import OpenAI, { toFile } from "openai";
 import type { Response, ResponseStreamEvent } from "openai/resources/responses/responses";
+import { makeSizedPdf } from "../support/documents.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -166,6 +167,29 @@ describe("file_search of the official openai client", function () {
       expect(Object(added).annotation).to.deep.equal(citationsOf(last.response)[0]);
     });
   }
+
+  it("names page and headings of what it has found and cites, also in a stream", async () => {
+    const body: [string, number] = ["The winch is greased once a month at both bearings, with the rope slack.", 10];
+    const pages = [
+      [["Winch W-2", 22] as [string, number], ["An introduction to it.", 10] as [string, number]],
+      [["Greasing", 16] as [string, number], body],
+    ];
+    const file = await toFile(await makeSizedPdf(pages), "winch.pdf");
+    const { id } = await openai.files.create({ file, purpose: "assistants" });
+    await openai.vectorStores.files.createAndPoll(store, { file_id: id }, { pollIntervalMs: 20 });
+    const place = { page: 2, heading: "Winch W-2 > Greasing", quote: `Greasing ${body[0]}` };
+    const asked = { model: models.edge, input: "How often is the winch greased?", tools: tools() };
+    const answers = [{ toolCalls: [search("winch greased")] }, { pieces: ["Once a month【1】."] }];
+    upstreams.edge.next(...answers, ...answers);
+    const response = await openai.responses.create({ ...asked, include: ["file_search_call.results"] });
+    const [call] = response.output;
+    expect(Object(call).results[0]).to.deep.include({ ...place, file_id: id });
+    expect(citationsOf(response)[0]).to.deep.include({ ...place, file_id: id, filename: "winch.pdf" });
+    const events = await Array.fromAsync(await openai.responses.create({ ...asked, stream: true }));
+    const added = events.find(({ type }) => type === "response.output_text.annotation.added");
+    expect(Object(added).annotation).to.deep.include(place);
+    await openai.vectorStores.files.delete(id, { vector_store_id: store });
+  });
 
   it("finds only what filters, the number of results and the threshold let through", async () => {
     const model = models.edge;

@@ -15,6 +15,7 @@ type Figures = Record<string, number | string>;
 type Report = {
   questions: number;
   figures: Figures[];
+  missed: string[];
   changes: { setting: string; against: string; better: number; worse: number }[];
   answers?: Record<string, number>;
 };
@@ -102,6 +103,16 @@ describe("npm run retrieval-check", function () {
       ["--setting", "lexical"],
     );
     expect(figures[0]).to.include({ "recall@1": 0.5, mrr: 0.5 });
+  });
+
+  it("names the questions that are not found, and where they should be answered", async () => {
+    const wrong = { ...permit, title: "Parkign" };
+    const { out } = await run([air, wrong, unanswered], ["--setting", "lexical"]);
+    expect(out).to.contain("\nnot found: What does a permit for cars cost? (Parkign)\n");
+    expect(out).to.contain('(Pumpe, "Ventil bleibt offen")').and.not.contain(`not found: ${unanswered.question}`);
+    expect(out, "nothing is refused").to.match(/\nlexical .* - {2,}- {2,}\d/);
+    const { missed } = await measured([permit, wrong], ["--setting", "lexical"]);
+    expect(missed).to.deep.equal([permit.question]);
   });
 
   it("has a model judge the answers, which costs what the ledger says", async () => {

@@ -92,6 +92,23 @@ describe("rewriting a query", function () {
     expect(user?.content).to.contain("pump for the garden").and.to.contain("and how is it stored?");
   });
 
+  it("tells the model the language of a document as soon as it can be found", async () => {
+    const told = async () => {
+      upstream.reset();
+      upstream.setDefault({ pieces: ["Tor"] });
+      await ask({ rewrite, collection: "gate" }, "When is it closed?");
+      return messagesOf(0)?.[0]?.content ?? "";
+    };
+    const german = "Das Tor wird um zehn Uhr abends geschlossen und am Morgen vom Pförtner wieder geöffnet.";
+    await client.post("/rag/ingest", { collection: "gate", content: german });
+    expect(await told()).to.contain("are in German:");
+    const french = "Le portail est fermé à dix heures du soir et rouvert le matin par le gardien de la maison.";
+    await client.post("/rag/ingest", { collection: "gate", content: french });
+    expect(await told())
+      .to.contain("German")
+      .and.to.contain("French");
+  });
+
   it("weighs what was written three times as much as the question, together", async () => {
     upstream.setDefault({ pieces: ["Pumpe Frost gelagert\nLagerraum belüftet"] });
     const { results } = await ask({ rewrite }, "What does a permit for cars cost?");

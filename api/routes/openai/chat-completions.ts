@@ -4,7 +4,7 @@ import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { toWireLogprobs } from "../../../src/gateway/logprobs.ts";
 import { defined } from "../../../src/lib/defined.ts";
 import { newId } from "../../../src/lib/ids.ts";
-import { fromOpenAi, secondsNow, toCompletion } from "../../../src/surfaces/chat-completions/openai.ts";
+import { fromOpenAi, secondsNow, toAnnotations, toCompletion } from "../../../src/surfaces/chat-completions/openai.ts";
 import {
   type OpenAiChunk,
   openAiChatBodySchema,
@@ -76,7 +76,10 @@ async function* toChunks(batches: AsyncIterable<ChatEvent[]>, { requestedModel, 
         const { model, logId, costUsd, cached, finishReason, providerFinishReason, usage } = event;
         const details = toReasoningDetails(event.parts);
         if (details) messages.push({ data: toChunk(model, { reasoning_details: details }) });
-        const account = { logId, costUsd, cached, ...defined({ providerFinishReason }) };
+        const annotations = toAnnotations(event.citations);
+        if (annotations) messages.push({ data: toChunk(model, { annotations }) });
+        const citations = event.citations && [...event.citations];
+        const account = { logId, costUsd, cached, ...defined({ providerFinishReason, citations }) };
         messages.push({ data: { ...toChunk(model, {}, { finish_reason: finishReason }), ...account } });
         if (hasUsage) messages.push({ data: { ...head, model, choices: [], usage: toWireUsage(usage) } });
         messages.push({ data: "[DONE]" });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { takeRun } from "../../definitions/runs.ts";
+import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
 import { derivedId, idSchema } from "../../lib/ids.ts";
 import type { AgentRunRecord, RunLimits } from "../../store/agent-run-store.ts";
@@ -46,9 +47,9 @@ export const agent = toolKind({
           await deps.store.agentRuns.ensure(child);
           return execute(child._id, signal);
         });
-        const { output, status, stopReason, tokensUsed: tokens, outputTokens, costUsd, runId } = result;
+        const { output, status, stopReason, tokensUsed: tokens, outputTokens, costUsd, runId, citations } = result;
         spend({ tokens, outputTokens, costUsd });
-        note({ runId });
+        note({ runId, ...(citations && { citations: citations.map((citation) => defined(citation)) }) });
         return status === "stopped" ? `${output}\n[The agent was stopped: ${stopReason}]` : output;
       },
       {

@@ -3,10 +3,12 @@ import type { StructuredTool, ToolRunnableConfig, tool } from "@langchain/core/t
 import type { z } from "zod";
 import type { ProfileId } from "../../composite/profiles.ts";
 import type { Spent } from "../../definitions/runs.ts";
+import type { Citation } from "../../gateway/citation.ts";
 import type { CallLimit } from "../../gateway/money/account.ts";
 import { AppError, invalidRequest } from "../../lib/errors.ts";
 import type { Logger } from "../../observe/logger.ts";
 import type { AgentRunRecord, RunEnd } from "../../store/agent-run-store.ts";
+import type { AuditPassage } from "../../store/audit-store.ts";
 import type { JobRecord } from "../../store/job-record.ts";
 import { isDuplicateKey } from "../../store/writes.ts";
 import type { Caller } from "../../tenancy/roles.ts";
@@ -14,8 +16,16 @@ import type { AgentsDeps } from "../deps.ts";
 import type { FoundPassages } from "../passages.ts";
 import type { RunUsage } from "../run-usage.ts";
 
-/** What a call tells of itself beside its output: that it failed; the run of the agent that it asked; what it found in documents. */
-export type ToolNotes = { isError?: boolean; runId?: string; found?: FoundPassages };
+/**
+ * What a call tells of itself beside its output: that it failed; the run of the agent that it asked, and what that run cites; what
+ * it found in documents.
+ */
+export type ToolNotes = {
+  isError?: boolean;
+  runId?: string;
+  citations?: AuditPassage[];
+  found?: FoundPassages;
+};
 
 /** What a tool call is made with, besides its arguments: LangChain has no place for it. */
 export type ToolContext = {
@@ -33,7 +43,7 @@ export type InnerResult = { output: string; status: string; stopReason?: string 
   RunEnd,
   "tokensUsed" | "costUsd"
 > &
-  Pick<Spent, "outputTokens">;
+  Pick<Spent, "outputTokens"> & { citations?: Citation[] | undefined };
 
 /** What a tool of a run is made with, besides its config. */
 export type ToolSetup = {

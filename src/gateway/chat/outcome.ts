@@ -1,3 +1,4 @@
+import type { PlacedCitation } from "../citation.ts";
 import type { AssistantPart } from "../messages.ts";
 import type { CompletionResult, Usage } from "../providers/provider.ts";
 import type { Preprocessing } from "../schemas.ts";
@@ -13,6 +14,8 @@ export type ChatOutcome = Omit<CompletionResult, "parts"> & {
   logId: string;
   provider: string;
   usage: Usage;
+  /** What the answer rests on; only of a run that has searched documents. */
+  citations?: readonly PlacedCitation[];
   cached: boolean;
   costUsd: number;
   routing: RoutingView;

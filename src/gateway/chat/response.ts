@@ -10,6 +10,7 @@ import type { ChatOutcome } from "./outcome.ts";
 export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResponse {
   const { text, finishReason, providerFinishReason, reasoning, logprobs, logId, usage, cached, costUsd, model } =
     outcome;
+  const citations = outcome.citations && [...outcome.citations];
   const toolCalls = toWireToolCalls(outcome.toolCalls);
   const details = toReasoningDetails(outcome.parts);
   const message = defined({
@@ -21,7 +22,7 @@ export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResp
   return {
     text,
     choices: [{ message, finish_reason: finishReason, ...(logprobs && { logprobs: toWireLogprobs(logprobs) }) }],
-    ...defined({ toolCalls, reasoning, providerFinishReason }),
+    ...defined({ toolCalls, reasoning, providerFinishReason, citations }),
     logId,
     inputTokens: usage.inputTokens,
     outputTokens: usage.outputTokens,

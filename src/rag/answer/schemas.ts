@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { citationSchema } from "../../gateway/citation.ts";
 import { finishReason, usageSchema } from "../../gateway/schemas.ts";
 import { limiting } from "../../lib/limiting.ts";
-import { citationSchema } from "../cite.ts";
 import {
   historySchema,
   queryBodySchema,

@@ -11,6 +11,7 @@ import {
   userMessage,
 } from "../../gateway/message-schemas.ts";
 import {
+  citationsOfRun,
   finishReason,
   providerFinishReason,
   samplingFields,
@@ -56,7 +57,15 @@ const account = z.object({
   costUsd: z.number().min(0),
   cached: z.boolean(),
   providerFinishReason,
+  citations: citationsOfRun,
 });
+
+/** A page that a text rests on, as OpenAI's searching models name it. */
+const annotationSchema = z.object({
+  type: z.literal("url_citation"),
+  url_citation: z.object({ start_index: tokenCount, end_index: tokenCount, title: z.string(), url: z.string() }),
+});
+const annotations = z.array(annotationSchema).optional();
 
 /** The JSON answer of `POST /v1/chat/completions`. */
 export const openAiCompletionSchema = z.object({
@@ -74,6 +83,7 @@ export const openAiCompletionSchema = z.object({
         reasoning_content: z.string().optional(),
         reasoning_details: reasoningDetailsSchema.optional(),
         tool_calls: z.array(toolCallSchema).optional(),
+        annotations,
       }),
       logprobs: logprobsSchema.nullable(),
       finish_reason: finishReason,
@@ -98,6 +108,7 @@ const openAiChunkSchema = z.object({
         content: z.string().optional(),
         reasoning_content: z.string().optional(),
         reasoning_details: reasoningDetailsSchema.optional(),
+        annotations,
         tool_calls: z
           .array(
             z.object({

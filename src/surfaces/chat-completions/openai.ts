@@ -1,4 +1,5 @@
 import { type ChatRequest, toChatRequest } from "../../gateway/chat/request.ts";
+import type { PlacedCitation } from "../../gateway/citation.ts";
 import type { ChatResponse } from "../../gateway/schemas.ts";
 import { defined } from "../../lib/defined.ts";
 import type { OpenAiChatBody, OpenAiCompletion } from "./openai-schemas.ts";
@@ -26,8 +27,14 @@ export const secondsNow = () => Math.floor(Date.now() / 1_000);
 /** A response of `POST /ai/chat` as OpenAI gives it: a message that only calls tools has no content. */
 export function toCompletion(response: ChatResponse): OpenAiCompletion {
   const { choices, text, toolCalls, reasoning, logId, costUsd, cached, model, usage, providerFinishReason } = response;
+  const { citations } = response;
   const details = choices[0]?.message.reasoning_details;
-  const message = { reasoning_content: reasoning, reasoning_details: details, tool_calls: toolCalls };
+  const message = {
+    reasoning_content: reasoning,
+    reasoning_details: details,
+    tool_calls: toolCalls,
+    annotations: toAnnotations(citations),
+  };
   return {
     id: `chatcmpl-${logId}`,
     object: "chat.completion",
@@ -50,6 +57,14 @@ export function toCompletion(response: ChatResponse): OpenAiCompletion {
     logId,
     costUsd,
     cached,
-    ...defined({ providerFinishReason }),
+    ...defined({ providerFinishReason, citations }),
   };
+}
+
+/** Citations in OpenAI's shape, which has pages alone: of documents that were read from a URL. */
+export function toAnnotations(citations: readonly PlacedCitation[] | undefined) {
+  return citations?.flatMap(({ title, url, startIndex: start_index, endIndex: end_index }) => {
+    const isPage = url !== undefined && /^https?:/i.test(url);
+    return isPage ? [{ type: "url_citation" as const, url_citation: { start_index, end_index, title, url } }] : [];
+  });
 }

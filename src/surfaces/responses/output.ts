@@ -2,12 +2,11 @@ import type { StepDelta } from "../../gateway/chat/steps.ts";
 import { type ContentDelta, makeStringBuilder } from "../../gateway/chat/streamed-response.ts";
 import { providerFault } from "../../gateway/resilience/transport-errors.ts";
 import { beginCall } from "./call-items.ts";
-import type { Citation } from "./citations.ts";
 import type { Annotation, OutputItem, ResponseEvent } from "./response-schemas.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
 import { makeSearchItems, type SearchDelta } from "./search-items.ts";
 import { makeStepCalls } from "./step-calls.ts";
-import type { ResponseDelta } from "./steps.ts";
+import type { CitationDelta, ResponseDelta } from "./steps.ts";
 import type { FindTool } from "./tools.ts";
 
 /** Takes the events; undefined when they are not needed: then none is made. */
@@ -99,7 +98,7 @@ export function makeResponseOutput(options: OutputOptions) {
         }
         case "citation":
           text ??= openText();
-          text.cite(delta.of);
+          text.cite(delta);
           break;
         default:
           endSpeech(true);
@@ -187,7 +186,7 @@ export function toTextItem(id: string, text: string, isWhole: boolean): ItemOf<"
   return { ...toMessageItem(id), status: itemStatus(isWhole), content: [toTextPart(text, [])] };
 }
 
-function beginText({ item, at }: Begun<"message">, emit: Emit): OpenItem & { cite(citation: Citation): void } {
+function beginText({ item, at }: Begun<"message">, emit: Emit): OpenItem & { cite(citation: CitationDelta): void } {
   const said = makeStringBuilder();
   const place = { ...at, content_index: 0 };
   let length = 0;
@@ -195,9 +194,9 @@ function beginText({ item, at }: Begun<"message">, emit: Emit): OpenItem & { cit
   const toPart = (text: string) => toTextPart(text, [...annotations]);
   emit?.({ type: "response.content_part.added", ...place, part: toPart("") });
   return {
-    cite(citation) {
-      const annotation = { type: "file_citation" as const, ...citation, index: length };
-      const isThere = annotations.some((one) => one.chunk_id === citation.chunk_id && one.index === length);
+    cite({ of, index = length }) {
+      const annotation = { type: "file_citation" as const, ...of, index };
+      const isThere = annotations.some((one) => one.chunk_id === of.chunk_id && one.index === index);
       if (isThere || annotations.length >= MAX_CITATIONS) return;
       const annotation_index = annotations.push(annotation) - 1;
       emit?.({ type: "response.output_text.annotation.added", ...place, annotation_index, annotation });

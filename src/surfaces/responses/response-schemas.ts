@@ -21,7 +21,7 @@ export const annotationSchema = z
     ...placeFields,
     quote: z.string().optional().describe("The words of the passage that are nearest to what rests on it"),
   })
-  .describe("A passage that `file_search` has found");
+  .describe("A passage that `file_search`, or the agent in the place of a model, has found");
 export type Annotation = z.input<typeof annotationSchema>;
 
 const outputText = z.object({

@@ -7,12 +7,17 @@ import { type Measured as Figures, measure } from "../../../scripts/retrieval-ch
 import type { Question } from "../../../scripts/retrieval-check/questions.ts";
 import { toSetting } from "../../../scripts/retrieval-check/settings.ts";
 import { startFakeProvider } from "../../support/fake-provider/server.ts";
+import { pollUntil } from "../../support/poll-until.ts";
 import type { Measured } from "./goals.ts";
 import { runConcurrently } from "./measure.ts";
 import { openStack, type Stack } from "./stack.ts";
 
 const MODEL = "scribe/small";
 const CALLS_AT_ONCE = 4;
+/** How long a document may take on a busy machine, and how often it is asked for, in ms. */
+const INDEXED_WITHIN_MS = 20 * 60_000;
+const POLL_MS = 200;
+const endStates = ["indexed", "failed"] as const;
 const settings = ["lexical", "hybrid", "hybrid,minCoverage=0.5", `hybrid,rewrite=${MODEL},minCoverage=0.5`];
 
 const lines = {
@@ -95,9 +100,15 @@ async function ingestFiles({ url, headers }: Stack, data: URL, files: readonly s
     form.set("file", new Blob([await readFile(fileURLToPath(new URL(file, data)))]), basename(file));
     const sent = { method: "POST", headers: { ...others, prefer: "wait=120" }, body: form };
     const response = await fetch(`${url}/rag/ingest`, sent);
-    const { documentId, status } = z
-      .looseObject({ documentId: z.string(), status: z.string() })
-      .parse(await response.json());
+    const { documentId } = z.looseObject({ documentId: z.string() }).parse(await response.json());
+    const status = await pollUntil(
+      async () => {
+        const read = await fetch(`${url}/rag/documents/${documentId}`, { headers: others });
+        const { status: state } = z.looseObject({ status: z.string() }).parse(await read.json());
+        return endStates.find((end) => end === state);
+      },
+      { timeoutMs: INDEXED_WITHIN_MS, everyMs: POLL_MS, what: `${file} to be indexed` },
+    );
     if (status !== "indexed") throw new Error(`${file} is ${status}`);
     idOf.set(file, documentId);
   });

@@ -16,6 +16,7 @@ import type { FoundPassage } from "../../../vector-stores/search.ts";
 import type { VectorStores } from "../../../vector-stores/vector-stores.ts";
 import { makeCitations } from "../citations.ts";
 import { type FileSearch, fileSearchName } from "../file-search.ts";
+import { annotate, annotateStream } from "../run-citations.ts";
 import type { SearchDelta, SearchResult } from "../search-items.ts";
 import type { AnsweredResponse, ResponseDelta, ResponseStep } from "../steps.ts";
 import {
@@ -46,7 +47,7 @@ type PlannedResponse = SearchedChat & { caller: ChatCaller; chat: PlannedAnswer 
 
 type Deps = {
   chat: Pick<Chat, "plan" | "answer" | "stream">;
-  vectorStores: Pick<VectorStores, "search" | "requireOpen">;
+  vectorStores: Pick<VectorStores, "search" | "requireOpen" | "filesOf">;
 };
 type Ask = (chat: PlannedAnswer) => AsyncIterable<ChatEvent[]>;
 
@@ -83,7 +84,8 @@ export function makeSearchingChat(deps: Deps) {
     /** As `answer` of chats; its steps are all that the response has. Throws the same, and as searches do. */
     async answer(planned: PlannedResponse): Promise<AnsweredResponse> {
       const fileSearch = searches(planned);
-      if (!fileSearch) return chat.answer(planned.chat);
+      const { tenantId } = planned.caller;
+      if (!fileSearch) return annotate(vectorStores, tenantId, await chat.answer(planned.chat));
       const steps: ResponseDelta[] = [];
       let end: StreamEnd | undefined;
       const ask: Ask = async function* (turn) {
@@ -101,7 +103,12 @@ export function makeSearchingChat(deps: Deps) {
     /** As `stream` of chats. Throws as `answer`. */
     stream(planned: PlannedResponse): AsyncIterable<ResponseStep[]> {
       const fileSearch = searches(planned);
-      if (!fileSearch) return chat.stream(planned.chat);
+      if (!fileSearch) {
+        const events = chat.stream(planned.chat);
+        return isRunModel(planned.request.model)
+          ? annotateStream(vectorStores, planned.caller.tenantId, events)
+          : events;
+      }
       return converse(deps, { ...planned, fileSearch, ask: chat.stream });
     },
   };

@@ -193,7 +193,10 @@ function serveRoute(
       return writeReply(ctx, await turns.handle(reader, input, handle), writing);
     // The keys of a page's visitors could collide with those of the tenant's own calls, and with each other.
     const mayRepeat = takesIdempotencyKey(route) && caller.widget === undefined;
-    const key = mayRepeat ? ctx.get("idempotency-key") : "";
+    const given = mayRepeat ? ctx.get("idempotency-key") : "";
+    const isTrial = route.isTrial?.(input.query as never) === true;
+    if (isTrial && given !== "") input.ignore("Idempotency-Key");
+    const key = isTrial ? "" : given;
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, writing);

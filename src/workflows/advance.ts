@@ -175,8 +175,9 @@ async function record(
   const recording = context.share(async () => {
     const kept = await keep();
     if (kept) addResult(frame, kept);
-    const { id, path, type, status } = result;
-    if (kept && isRoot) await context.step({ event: "step", id, path, type, status }, tell(on, "steps"));
+    const { id, path, type, status, child } = result;
+    const started = child && { child: { ...child.ids, kind: child.kind, jobId: child.jobId } };
+    if (kept && isRoot) await context.step({ event: "step", id, path, type, status, ...started }, tell(on, "steps"));
     return kept;
   });
   const kept = await recording.catch(async (error: unknown) => {

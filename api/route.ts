@@ -177,6 +177,8 @@ export type RouteDeclaration<
   Partial<RouteGroup> & {
     /** Refuses an input, by throwing, before anything of it is kept, not even the hash that idempotency keeps. */
     screen?(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): void;
+    /** Whether a call with this query keeps nothing, so that its `Idempotency-Key` is neither looked at nor taken. */
+    isTrial?(query: z.output<Q>): boolean;
   } & Handling<HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>>;
 
 /** A route makes its reply in `handler`, or only the body of its one successful response in `result`. */
@@ -192,6 +194,7 @@ export type AnyRoute = RouteGroup &
     path: string;
     // A method, not a property: its parameter is compared loosely, so that every declaration is an AnyRoute.
     screen?(input: HandlerInput<never, never, never>): void;
+    isTrial?(query: never): boolean;
     handler(input: HandlerInput<never, never, never>): Promise<Reply> | Reply;
   };
 

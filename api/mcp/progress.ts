@@ -73,7 +73,9 @@ export async function callWithProgress<R extends { response: RpcResponse }>(call
 }
 
 /** What a step reports of itself: its name, and what became of it. */
-function toMessage({ event, id, type, status, role }: Record<string, unknown>): string {
-  const words = [id ?? role ?? type ?? event, status].filter((word) => typeof word === "string");
+function toMessage({ event, id, type, status, role, done, total }: Record<string, unknown>): string {
+  const name = id ?? role ?? type;
+  const how = status ?? (typeof total === "number" ? `${done} of ${total}` : id && event);
+  const words = [name ?? event, how].filter((word) => typeof word === "string");
   return words.join(": ").slice(0, 200) || "step";
 }

@@ -146,7 +146,8 @@ export const workflowRoutes = [
     summary: "Start a run",
     description:
       "Responds at once with 202, since a run may wait for people; `Prefer: wait=N` waits up to N seconds for its end. The run's " +
-      "steps can be followed at `/jobs/:id/events`. With `?dryRun=true` nothing is kept or called: the answer says what would be.",
+      "steps can be followed at `/jobs/:id/events`. With `?dryRun=true` nothing is kept or called: the answer says what would be. A dry run " +
+      "neither takes nor looks at an `Idempotency-Key`, so the run that follows may have it.",
     params,
     query: z.object({
       dryRun: z
@@ -176,6 +177,7 @@ export const workflowRoutes = [
       "timeout",
     ],
     example: { input: { complaint: "The pump is louder than the old one." } },
+    isTrial: ({ dryRun }) => dryRun === "true",
     async handler(input) {
       const { params: path, query, body, caller, platform, signal } = input;
       if (query.dryRun === "true") {

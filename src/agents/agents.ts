@@ -46,10 +46,10 @@ export function makeAgents(deps: AgentsDeps) {
     const record = await toRun(deps, request);
     await takeRun(deps.quotas, record);
     await agentRuns.ensure(record);
-    const { isInteractive, parentJobId, caller } = request;
+    const { isInteractive, parentJobId, parentStep, caller } = request;
     const { agentId } = record;
     const shown = { title: record.definition.name, input: firstLine(record.input) };
-    const about = { ...shown, ...starterOf(caller), subject: { agentId }, parentJobId };
+    const about = { ...shown, ...starterOf(caller), subject: { agentId }, parentJobId, parentStep };
     return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
   };
   const work = makeAgentWork(deps, accept);

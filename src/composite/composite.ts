@@ -22,7 +22,7 @@ export type Composite = ReturnType<typeof makeComposite>;
 /** Composite intelligence, bound to what it works with. */
 export function makeComposite(deps: CompositeDeps) {
   const accept = async (request: RunRequest<CompositeInput>): Promise<{ job: JobRecord }> => {
-    const { caller, body, isInteractive, jobId = newId("job"), parentJobId } = request;
+    const { caller, body, isInteractive, jobId = newId("job"), parentJobId, parentStep } = request;
     guardInput(body); // every run begins here, so none bypasses the guard
     const { tenantId, keyId } = caller;
     const { pattern, profile } = body;
@@ -48,7 +48,8 @@ export function makeComposite(deps: CompositeDeps) {
     await takeRun(deps.quotas, record);
     await deps.store.executions.insert(record);
     const shown = isRegulated(profile) ? undefined : firstLine(input); // of those, nothing of what is said stays
-    const about = { title: `${pattern} (${profile})`, input: shown, ...starterOf(caller), parentJobId };
+    const parent = { parentJobId, parentStep };
+    const about = { title: `${pattern} (${profile})`, input: shown, ...starterOf(caller), ...parent };
     return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
   };
   const work = makeCompositeWork(deps, accept);

@@ -4,7 +4,7 @@ import type { Usage } from "../gateway/providers/provider.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { AppError, type ErrorView, notFound, toErrorView } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
-import type { JobRecord } from "../store/job-record.ts";
+import type { JobRecord, StepOfRun } from "../store/job-record.ts";
 import { isFinal, type JobState } from "../store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import { bytesOfRun } from "../store/run-use.ts";
@@ -13,9 +13,16 @@ import { type Caller, ownKeyOf, rootOf, toStoredCaller } from "../tenancy/roles.
 
 /**
  * A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. `parentJobId`: the job that
- * waits for its end.
+ * waits for its end, and `parentStep` the step of its run that does.
  */
-export type RunRequest<B> = { caller: Caller; body: B; isInteractive: boolean; jobId?: string; parentJobId?: string };
+export type RunRequest<B> = {
+  caller: Caller;
+  body: B;
+  isInteractive: boolean;
+  jobId?: string;
+  parentJobId?: string;
+  parentStep?: StepOfRun;
+};
 
 /** What the record of every run that is about to be accepted has. */
 export function newRun({ caller, jobId = newId("job") }: RunRequest<unknown>) {

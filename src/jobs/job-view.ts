@@ -36,6 +36,13 @@ export const jobViewSchema = z.object({
   keyId: z.string().optional().describe("That key"),
   requestId: z.string().optional().describe("The `x-request-id` of the request that asked for it"),
   parentJobId: idSchema("job").optional().describe("The job that has started it and waits for its end"),
+  parentStep: z
+    .object({
+      id: z.string(),
+      path: z.string().describe("As of the run's steps; in a list over items as `3/do[17]/0`"),
+    })
+    .optional()
+    .describe("The step of that job's run which has started it"),
   status: z.enum(jobStates),
   progress: z.object({ stage: z.string(), done: z.number(), total: z.number() }),
   createdAt: z.iso.datetime(),
@@ -69,7 +76,7 @@ const costSchema = z.object({ costUsd: z.number().optional().catch(undefined) })
 
 /** A job in a list, without its result, which is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
-  const { subject: about, title, input, startedBy, keyId, requestId, parentJobId } = record;
+  const { subject: about, title, input, startedBy, keyId, requestId, parentJobId, parentStep } = record;
   const { costUsd } = costSchema.parse(record.result);
   const traceId = record.trace?.split("-")[1]; // a `traceparent` is version, trace, span and flags
   const { _id: jobId, kind, status, createdAt, startedAt, finishedAt, attempts, guard, error } = record;
@@ -83,6 +90,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     keyId,
     requestId,
     parentJobId,
+    parentStep,
     status,
     progress: toProgressView(record),
     createdAt,

@@ -3,7 +3,7 @@ import { unavailable } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import { currentDepth, currentFound, currentNesting, currentRequestId } from "../net/call-scope.ts";
 import { currentTrace } from "../observe/tracing.ts";
-import type { JobRecord } from "../store/job-record.ts";
+import type { JobRecord, StepOfRun } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
 import { isDuplicateKey } from "../store/writes.ts";
@@ -30,6 +30,8 @@ export type Submission = {
   keyId?: string;
   /** The job whose work submits it and waits for its end. */
   parentJobId?: string | undefined;
+  /** The step of its run that does. */
+  parentStep?: StepOfRun | undefined;
   /** Number of its steps, if that is known beforehand. */
   steps?: number;
   isInteractive: boolean;
@@ -86,7 +88,17 @@ export type SubmitDeps = {
 export async function submitJob(
   deps: SubmitDeps,
   queue: QueueDefinition,
-  { tenantId, jobId = newId("job"), ids, subject, isInteractive, steps = 0, parentJobId, ...shown }: Submission,
+  {
+    tenantId,
+    jobId = newId("job"),
+    ids,
+    subject,
+    isInteractive,
+    steps = 0,
+    parentJobId,
+    parentStep,
+    ...shown
+  }: Submission,
 ): Promise<JobRecord> {
   const payload = queue.payload.parse({ v: 1, jobId, tenantId, ...ids }) as Record<string, unknown>; // a strict object of ids
   const record: JobRecord = {
@@ -99,7 +111,7 @@ export async function submitJob(
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
     ...((await deps.isAnnounced(tenantId)) ? { isAnnounced: true } : {}),
     ...defined({ trace: currentTrace(), depth: currentDepth() || undefined, nesting: currentNesting() || undefined }),
-    ...(parentJobId === undefined ? {} : { parentJobId, unsettledSince: new Date() }),
+    ...(parentJobId === undefined ? {} : { parentJobId, unsettledSince: new Date(), ...defined({ parentStep }) }),
   };
   try {
     await deps.store.insert(record).catch(async (error: unknown) => {

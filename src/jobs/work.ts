@@ -114,7 +114,7 @@ export async function submitWork(
   work: Pick<Work, "queue" | "idField" | "reject">,
   accepted: { record: WorkRecord; subject?: Record<string, string> } & Pick<
     Submission,
-    "isInteractive" | "title" | "input" | "startedBy" | "keyId" | "steps" | "parentJobId"
+    "isInteractive" | "title" | "input" | "startedBy" | "keyId" | "steps" | "parentJobId" | "parentStep"
   >,
 ): Promise<JobRecord> {
   const { record, subject: more, ...about } = accepted;

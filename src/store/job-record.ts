@@ -9,6 +9,9 @@ export type JobKind = string;
 export type JobStep = { id: number; data: Record<string, unknown> };
 export type JobProgress = { stage: string; done: number; total: number };
 
+/** A step of a workflow's run: its name, and its path as `2/then/0`. */
+export type StepOfRun = { id: string; path: string };
+
 /** A job as it is stored. It holds all that is needed to make its BullMQ job again. */
 export type JobRecord = {
   _id: string;
@@ -48,6 +51,8 @@ export type JobRecord = {
   depth?: number;
   /** The job whose work has submitted it and waits for its end: it is cancelled with that. */
   parentJobId?: string;
+  /** The step of that job's run which has started it. */
+  parentStep?: StepOfRun;
   /** Inside of how many jobs it was submitted; absent outside of any. */
   nesting?: number;
   /** Of a job with a parent, or with children: since when these may not know of its end. */

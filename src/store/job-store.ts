@@ -66,6 +66,7 @@ const shown = [
   "keyId",
   "requestId",
   "parentJobId",
+  "parentStep",
   "status",
   "progress",
   "attempts",

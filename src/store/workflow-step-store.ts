@@ -58,6 +58,8 @@ export type OpenStepRecord = AboutStep & {
   status: "retrying" | "waiting" | "running";
   /** When the next attempt may begin. */
   retryAt?: Date;
+  /** How often in a row it has waited for a part of the platform that was away. */
+  waitsForPart?: number;
   /** Of a list over items: what it goes over, as JSON, and the index below which all items have a result. */
   list?: string;
   floor?: number;

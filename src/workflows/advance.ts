@@ -1,7 +1,7 @@
 import { AWAITING_APPROVAL } from "../jobs/job-outcome.ts";
 import { Suspended } from "../jobs/reschedule.ts";
 import { defined } from "../lib/defined.ts";
-import { AppError, type ErrorView, isCancel, Pause, toErrorView } from "../lib/errors.ts";
+import { AppError, type ErrorView, isCancel, isOfPart, Pause, toErrorView } from "../lib/errors.ts";
 import { jittered } from "../lib/jitter.ts";
 import { inSpan } from "../observe/tracing.ts";
 import { isStoreFailure, Overtaken } from "../store/store-errors.ts";
@@ -20,6 +20,9 @@ import { kindOf, type PlannedStep } from "./steps.ts";
 const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 600_000;
+/** How often in a row a step waits for a part of the platform that is away, and for how long at most: a quarter of an hour in all. */
+const MAX_WAITS_FOR_PART = 20;
+const MAX_WAIT_FOR_PART_MS = 60_000;
 
 type StepOutcome = StepResult | (Omit<StepResult, "output"> & { output?: unknown; error: ErrorView });
 
@@ -105,6 +108,7 @@ async function attemptStep(on: Walk, course: Course, attempt: Attempt): Promise<
     if (!(error instanceof AppError))
       context.logger.error({ err: error, path: attempt.path }, "a step threw unexpectedly");
     await context.confirm();
+    await waitForPart(on, course, attempt, error);
     await retryIfWorth(on, course, attempt, error);
     return { error: toErrorView(error) };
   } finally {
@@ -136,6 +140,20 @@ function runStep(on: Walk, course: Course, attempt: Attempt): Promise<StepResult
   if (dry && kind.stub) return dry(work);
   const attributes = { "switchyard.run.id": run._id, "switchyard.step.path": path };
   return inSpan({ name: `step ${step.type}`, kind: "INTERNAL", attributes }, () => kind.run(work));
+}
+
+/**
+ * @throws Later for the failure of a part of the platform, as of Redis when a job is to be submitted: it is none of the step's, so the
+ * same attempt goes on, and finds what it has begun.
+ */
+async function waitForPart(on: Walk, { frame }: Course, attempt: Attempt, error: unknown): Promise<void> {
+  if (!(error instanceof AppError) || !isOfPart(error) || on.dry) return;
+  const waits = (frame.open.get(attempt.path)?.waitsForPart ?? 0) + 1;
+  if (waits > MAX_WAITS_FOR_PART) return;
+  const afterMs = jittered(Math.min(DEFAULT_BACKOFF_MS * 2 ** (waits - 1), MAX_WAIT_FOR_PART_MS));
+  const retryAt = new Date(Date.now() + afterMs);
+  await noteOpen(on, frame, attempt, { status: "running", waitsForPart: waits, retryAt });
+  throw new Later(afterMs);
 }
 
 /**
@@ -175,8 +193,9 @@ async function record(
   const recording = context.share(async () => {
     const kept = await keep();
     if (kept) addResult(frame, kept);
-    const { id, path, type, status } = result;
-    if (kept && isRoot) await context.step({ event: "step", id, path, type, status }, tell(on, "steps"));
+    const { id, path, type, status, child } = result;
+    const started = child && { child: { ...child.ids, kind: child.kind, jobId: child.jobId } };
+    if (kept && isRoot) await context.step({ event: "step", id, path, type, status, ...started }, tell(on, "steps"));
     return kept;
   });
   const kept = await recording.catch(async (error: unknown) => {

@@ -30,12 +30,16 @@ export async function startChild(
   if (!job) {
     await deps.jobs.expectChildren({ tenantId, _id: parentJobId });
     const caller = fromStoredCaller(tenantId, run.caller);
-    const given = { caller, jobId, parentJobId, isInteractive: !course.isNested };
+    const parentStep = { id: attempt.id, path: attempt.path };
+    const given = { caller, jobId, parentJobId, parentStep, isInteractive: !course.isNested };
     job = await acceptOnce(on, jobId, () => accept(given));
     await context.confirm(); // a worker that has lost the run must not go on with it
   }
-  if (course.frame.open.get(attempt.path)?.child?.jobId !== jobId)
+  if (course.frame.open.get(attempt.path)?.child?.jobId !== jobId) {
+    const { id, path } = attempt;
+    await context.step({ event: "started", id, path, child: { ...job.subject, kind, jobId } }, on.progress);
     await noteOpen(on, course.frame, attempt, { status: "waiting", child: { kind, jobId, ids: job.subject } });
+  }
   if (!isFinal(job.status)) throw new Waiting(() => hasEnded(on, jobId));
   if (job.status === "completed") return { result: job.result };
   return { failure: toFailure(job), spent: await spentOf?.(job) };

@@ -45,13 +45,8 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
     await workflowRuns.insert(record);
     return submit(record, request);
   };
-  const submit = async (record: WorkflowRunRecord, { caller, isInteractive, parentJobId }: RepeatRequest) => {
-    const steps = countSteps(planSteps(toDefinition(record).steps));
-    const input = record.input === undefined ? undefined : firstLine(JSON.parse(record.input));
-    const named = { title: record.name, input, subject: { workflowId: record.workflowId }, steps };
-    return {
-      job: await submitWork(deps.jobs, work, { record, isInteractive, parentJobId, ...named, ...starterOf(caller) }),
-    };
+  const submit = async (record: WorkflowRunRecord, request: RepeatRequest) => {
+    return { job: await submitWork(deps.jobs, work, toSubmission(record, request)) };
   };
   const repeat = async (old: WorkflowRunRecord, request: RepeatRequest): Promise<{ job: JobRecord }> => {
     const record = toRepeated(old, request);
@@ -127,6 +122,13 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
       return readRun(deps, await find(caller, workflowId, runId));
     },
   };
+}
+
+function toSubmission(record: WorkflowRunRecord, { caller, isInteractive, parentJobId, parentStep }: RepeatRequest) {
+  const steps = countSteps(planSteps(toDefinition(record).steps));
+  const input = record.input === undefined ? undefined : firstLine(JSON.parse(record.input));
+  const about = { title: record.name, input, subject: { workflowId: record.workflowId }, steps };
+  return { record, isInteractive, ...about, ...starterOf(caller), parentJobId, parentStep };
 }
 
 /** The record of a run that is about to be accepted, after all that can be refused now was checked. */

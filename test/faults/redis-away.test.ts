@@ -99,6 +99,33 @@ describe("when Redis is unavailable", function () {
     expect(body, "documents of what was accepted, and of nothing that was refused").to.have.length(1 + accepted.length);
   });
 
+  it("keeps a run that is to start another one then, and starts that once", async () => {
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+    site.put("/first", () => held.then(() => ({ body: "Done." })));
+    const create = async (name: string, steps: object[]) =>
+      (await client.post("/workflows", { name, steps })).string("workflowId");
+    const inner = await create("Inner", [{ type: "set", id: "n", values: { n: 1 } }]);
+    const outer = await create("Outer", [
+      { type: "webhook", url: `${site.origin}/first`, method: "GET" },
+      { type: "workflow", id: "sub", workflowId: inner },
+    ]);
+    const started = await client.post(`/workflows/${outer}/execute`, {});
+    await pollUntil(() => site.hits("/first") === 1, { what: "the first step" });
+    const pid = await redisPid(test);
+    process.kill(pid, "SIGSTOP");
+    const run = () => client.get(`/workflows/${outer}/runs/${started.string("runId")}`);
+    try {
+      letGo();
+      await pollUntil(async () => /"id":"sub"/.test((await run()).text), { timeoutMs: 20_000, what: "the refusal" });
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    expect((await ended(started.string("jobId"))).status, (await run()).text).to.equal("completed");
+    expect((await run()).at("steps[1].attempts")).to.equal(1);
+    const children = await client.get(`/jobs?parentJobId=${started.string("jobId")}`);
+    expect((children.at("data") as { status: string }[]).map(({ status }) => status)).to.deep.equal(["completed"]);
+  });
+
   it("refuses jobs in time while it hangs, and accepts them when it continues", async () => {
     const pid = await redisPid(test);
     process.kill(pid, "SIGSTOP");

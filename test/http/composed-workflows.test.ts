@@ -81,6 +81,63 @@ describe("a workflow", function () {
     );
   });
 
+  it("names the parent of each run within, for followers of all jobs and of its own", async () => {
+    const agentId = await makeAgent();
+    const inner = await harness.create([{ type: "agent", id: "ask", agentId, input: "Say {{ input }}" }]);
+    const outer = await harness.create([
+      {
+        type: "for_each",
+        id: "loop",
+        items: "[1, 2]",
+        do: [{ type: "workflow", id: "sub", workflowId: inner, input: "{{ item }}" }],
+      },
+      { type: "agent", id: "last", agentId, input: "End" },
+    ]);
+    const leave = new AbortController();
+    const all = await harness.member.events("GET", "/jobs/events", { signal: leave.signal });
+    const started = await harness.member.post(`/workflows/${outer}/execute`, {});
+    const jobId = started.string("jobId");
+    type Told = { jobId: string; parentJobId?: string; parentStep?: { id: string; path: string }; status: string };
+    const told = new Map<string, Told>();
+    for await (const { data } of all.events) {
+      const job = data as Told; // the client has checked its schema
+      told.set(job.jobId, job);
+      if (job.jobId === jobId && job.status === "completed") break;
+    }
+    const placeOf = (id: string): string => {
+      const { parentJobId, parentStep } = told.get(id) ?? {};
+      return parentJobId === undefined ? "run" : `${placeOf(parentJobId)}/${parentStep?.id} ${parentStep?.path}`;
+    };
+    leave.abort();
+    const tree = [...told.keys()].map(placeOf).sort();
+    expect(tree).to.deep.equal([
+      "run",
+      "run/last 1",
+      "run/sub 0/do[0]/0",
+      "run/sub 0/do[0]/0/ask 0",
+      "run/sub 0/do[1]/0",
+      "run/sub 0/do[1]/0/ask 0",
+    ]);
+    const own = await harness.member.events("GET", `/jobs/${jobId}/events`);
+    const begun: string[] = [];
+    let last: unknown;
+    for await (const { event, data } of own.events) {
+      const {
+        event: what,
+        path,
+        child,
+      } = Object(data) as { event?: string; path?: string; child?: { kind: string; jobId: string; runId: string } };
+      if (event === "step" && what === "started") begun.push(`${path} ${child?.kind} ${placeOf(child?.jobId ?? "")}`);
+      if (event === "step" && what === "step" && path === "1") last = child?.runId;
+    }
+    expect(begun.sort()).to.deep.equal([
+      "0/do[0]/0 workflow run/sub 0/do[0]/0",
+      "0/do[1]/0 workflow run/sub 0/do[1]/0",
+      "1 agent run/last 1",
+    ]);
+    expect(last, "the run of the step that has ended").to.match(/^run_/);
+  });
+
   it("repeats steps for each item, in order, and says how far it is", async () => {
     const items = Array.from({ length: 100 }, (_, n) => n);
     const run = await harness.run(

@@ -116,6 +116,28 @@ describe("a dry run of a workflow", function () {
     expect((await harness.member.post(`/workflows/${workflowId}/execute?dryRun=maybe`, {})).status).to.equal(400);
   });
 
+  it("neither takes the idempotency key of a run nor is answered as one", async () => {
+    const workflowId = await harness.create([set("n", { n: "{{ input }}" })]);
+    const key = { "idempotency-key": "trial-and-run" };
+    const post = (query: string, input: number) =>
+      harness.member.post(`/workflows/${workflowId}/execute${query}`, { input }, { headers: key });
+    const first = await post("?dryRun=true", 1);
+    expect([first.at("output.n"), first.headers.get("x-svc-ignored")], first.text).to.deep.equal([
+      1,
+      "Idempotency-Key",
+    ]);
+    expect((await post("?dryRun=true", 2)).at("output.n"), "another trial under the key").to.equal(2);
+    const run = await post("", 3);
+    expect(run.status, run.text).to.equal(202);
+    const trial = await post("?dryRun=true", 3);
+    expect([trial.status, trial.at("dryRun"), trial.at("output.n")], trial.text).to.deep.equal([200, true, 3]);
+    expect(trial.headers.get("idempotent-replayed")).to.equal(null);
+    const repeat = await post("", 3);
+    expect([repeat.at("runId"), repeat.headers.get("idempotent-replayed")]).to.deep.equal([run.at("runId"), "true"]);
+    const runs = await harness.member.get(`/workflows/${workflowId}/runs`);
+    expect(runs.at("data")).to.have.length(1);
+  });
+
   it("ends with all items of a long list counted, and refuses one that is too long", async () => {
     const workflowId = await harness.create([
       { type: "for_each", items: "input", do: [{ type: "webhook", url: url(), method: "POST" }] },

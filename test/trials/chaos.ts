@@ -1,9 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { isWhole, toReport } from "./chaos/report.ts";
 import { runChaos } from "./chaos/run.ts";
+import { type JobWorkName, jobWorkNames } from "./chaos/work.ts";
 
 type Options = {
   minutes: number;
@@ -12,6 +13,8 @@ type Options = {
   tenants: number;
   apis: number;
   workers: number;
+  works?: JobWorkName[];
+  jobs?: number;
   json?: boolean;
 };
 
@@ -30,6 +33,8 @@ const program = new Command("chaos")
   .option("--tenants <n>", "tenants that work at once", number(2), 3)
   .option("--apis <n>", "processes of the API", number(1), 2)
   .option("--workers <n>", "processes that run jobs", number(1), 2)
+  .addOption(new Option("--works <names...>", "these kinds of work alone").choices(jobWorkNames))
+  .option("--jobs <n>", "jobs that are accepted at most, evenly over the time", number(1))
   .option("--json", "print the account as JSON")
   .action(async ({ minutes, every, json, ...options }: Options) => {
     const folder = await mkdtemp(join(tmpdir(), "switchyard-chaos-"));

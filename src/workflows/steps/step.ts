@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Spent } from "../../definitions/runs.ts";
 import type { AppError } from "../../lib/errors.ts";
 import type { CallOrigin } from "../../store/completion-store.ts";
-import type { JobRecord } from "../../store/job-record.ts";
+import type { JobRecord, StepOfRun } from "../../store/job-record.ts";
 import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
 import type { OpenStepRecord } from "../../store/workflow-step-store.ts";
 import type { Caller } from "../../tenancy/roles.ts";
@@ -79,6 +79,7 @@ export type StartChild = {
     caller: Caller;
     jobId: string;
     parentJobId: string;
+    parentStep: StepOfRun;
     isInteractive: boolean;
   }): Promise<{ job: JobRecord }>;
   /** What the work of a job used that has ended without a result. */

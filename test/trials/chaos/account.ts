@@ -1,22 +1,24 @@
 import { checkAudits } from "./check-audits.ts";
+import { checkComposed } from "./check-composed.ts";
 import { checkApprovedCalls, checkEffects, checkWorkflows } from "./check-effects.ts";
 import { checkJobs } from "./check-jobs.ts";
 import { checkMoney } from "./check-money.ts";
-import { type Check, type Evidence, total } from "./evidence.ts";
+import type { Check, Evidence } from "./evidence.ts";
 
 /** Takes the account of a run, one line a promise. */
 export async function takeAccount(evidence: Evidence): Promise<Check[]> {
-  const { checks, jobOf } = await checkJobs(evidence);
+  const { checks, jobOf, childrenOf } = await checkJobs(evidence);
   return [
     ...checks,
     await checkAudits(evidence, jobOf),
     await checkWorkflows(evidence, jobOf),
-    checkEffects(evidence, jobOf),
+    await checkComposed(evidence, { jobOf, childrenOf }),
+    checkEffects(evidence, { jobOf, childrenOf }),
     await checkApprovedCalls(evidence, jobOf),
     ...(await checkMoney(evidence, jobOf)),
     {
       promise: "no tenant sees another's data",
-      found: `${evidence.load.reads} reads that looked for it, ${total(evidence.external.answered)} prompts`,
+      found: `${evidence.load.reads} reads that looked for it, ${evidence.external.invoice.length} prompts`,
       breaches: [
         ...evidence.load.breaches,
         ...evidence.external.mixed.map((who) => `a prompt held the data of ${who}`),

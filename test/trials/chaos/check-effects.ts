@@ -1,6 +1,7 @@
 import { type ApprovalRecord, approvalCollection } from "../../../src/store/approval-store.ts";
 import { type WorkflowStepRecord, workflowStepCollection } from "../../../src/store/workflow-step-store.ts";
-import type { JobOf } from "./check-jobs.ts";
+import type { ChildrenOf, JobOf } from "./check-jobs.ts";
+import { COMPOSED_EFFECTS } from "./composed.ts";
 import { about, type Check, type Evidence, total } from "./evidence.ts";
 import type { Accepted } from "./load.ts";
 import { PARTS } from "./work.ts";
@@ -9,10 +10,16 @@ import { PARTS } from "./work.ts";
 const STEPS_A_RUN = 3;
 
 /** Effects of a whole run, by its work. */
-const effectsOf: Partial<Record<Accepted["work"], number>> = { agent: 1, workflow: 1, purchase: PARTS };
+const effectsOf: Partial<Record<Accepted["work"], number>> = {
+  ...{ agent: 1, workflow: 1, purchase: PARTS },
+  composed: COMPOSED_EFFECTS,
+};
 
-/** What runs did in the world outside: each order was placed for a run, under one idempotency key, which is the run's own. */
-export function checkEffects({ load, external }: Evidence, jobOf: JobOf): Check {
+/** What runs did in the world outside: each order was placed for a run, under one idempotency key, which is the run's own, or of a run within. */
+export function checkEffects(
+  { load, external }: Evidence,
+  { jobOf, childrenOf }: { jobOf: JobOf; childrenOf: ChildrenOf },
+): Check {
   const breaches: string[] = [];
   const orders = new Map(external.orders);
   for (const accepted of load.accepted.filter(({ work }) => work in effectsOf)) {
@@ -21,7 +28,8 @@ export function checkEffects({ load, external }: Evidence, jobOf: JobOf): Check 
     orders.delete(accepted.ticket);
     const expected = effectsOf[accepted.work] ?? 0;
     const isOnce = keys.length === expected || (keys.length < expected && job?.status !== "completed");
-    const isOwn = keys.every((key) => key.startsWith(job?.subject.runId ?? "no run"));
+    const runs = [job, ...childrenOf(accepted)].flatMap((one) => one?.subject.runId ?? []);
+    const isOwn = keys.every((key) => runs.some((runId) => key.startsWith(runId)));
     if (!isOnce || !isOwn) breaches.push(`${about(accepted)} has the effects ${keys.join(", ") || "none"}`);
   }
   for (const ticket of orders.keys()) breaches.push(`order ${ticket} was made for nobody`);

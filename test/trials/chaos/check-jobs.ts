@@ -9,23 +9,31 @@ import type { Accepted } from "./load.ts";
 import { jobWorks } from "./work.ts";
 
 export type JobOf = (accepted: Accepted) => JobRecord | undefined;
+/** The jobs that an accepted one has started. */
+export type ChildrenOf = (accepted: Accepted) => readonly JobRecord[];
 
 /** Codes of failures that the world outside is the cause of: its provider is busy, or breaks off, now and then. */
 const externalFailures = new Set(["provider_failed", "provider_timeout", "provider_rate_limited"]);
 
 /** The promises about jobs and what they make. */
-export async function checkJobs(evidence: Evidence): Promise<{ checks: Check[]; jobOf: JobOf }> {
+export async function checkJobs(
+  evidence: Evidence,
+): Promise<{ checks: Check[]; jobOf: JobOf; childrenOf: ChildrenOf }> {
   const { db, load } = evidence;
   const records = await db.collection<JobRecord>(jobCollection.name).find().toArray();
   const byId = new Map(records.flatMap((job) => [job._id, ...Object.values(job.subject)].map((id) => [id, job])));
   const jobOf: JobOf = ({ id }) => byId.get(id);
   const known = new Set(load.accepted.flatMap((accepted) => jobOf(accepted)?._id ?? []));
+  const children = Map.groupBy(records, ({ parentJobId = "" }) => parentJobId);
+  const childrenOf: ChildrenOf = (accepted) => children.get(jobOf(accepted)?._id ?? "none") ?? [];
   const found = load.accepted.map((accepted) => ({ accepted, job: jobOf(accepted) }));
   // The platform's own jobs, which collect the lines of batches, are of no tenant.
   const isOfTenant = new Set(evidence.tenants.map(({ tenantId }) => tenantId));
-  const others = records.filter(({ _id, tenantId }) => isOfTenant.has(tenantId) && !known.has(_id));
+  const isKnown = ({ _id, parentJobId = _id, kind }: JobRecord) => known.has(parentJobId) || kind === "event";
+  const others = records.filter((job) => isOfTenant.has(job.tenantId) && !isKnown(job));
   return {
     jobOf,
+    childrenOf,
     checks: [
       {
         promise: "every accepted job ends, once",

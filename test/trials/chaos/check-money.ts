@@ -2,28 +2,21 @@ import { type CompletionRecord, completionsCollection } from "../../../src/store
 import { type UsageRecord, usageCollection } from "../../../src/store/usage-store.ts";
 import type { JobOf } from "./check-jobs.ts";
 import { about, type Check, type Evidence, total } from "./evidence.ts";
-import { models } from "./work.ts";
+import type { InvoiceLine } from "./external-world.ts";
+import { prices } from "./models.ts";
+
+/** How long before the end of its process an answer may have come whose charge is lost with it, in ms. */
+const LOST_WITHIN_MS = 15_000;
+/** Between the end of a process and that of its connections, in ms. */
+const CLOSES_WITHIN_MS = 2_000;
 
 /** The promises about money: what a provider did is charged once at most, and what a batch did exactly once. */
 export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Check[]> {
-  const { db, tenants, load, external, submitted } = evidence;
+  const { db, load, external, submitted } = evidence;
   const records = await db.collection<CompletionRecord>(completionsCollection.name).find().toArray();
   const usage = await db.collection<UsageRecord>(usageCollection.name).find().toArray();
   const byLog = new Map(records.map((record) => [record._id, record]));
-  const online = [models.agent, models.workflow, models.composite, models.chat];
-  const twice: string[] = [];
-  let [charged, answered] = [0, 0];
-  for (const { number, tenantId } of tenants) {
-    for (const model of online) {
-      const calls = external.answered.get(`${number} ${model}`) ?? 0;
-      const paid = records.filter(
-        (one) => one.tenantId === tenantId && one.model === model && one.usageSource === "provider",
-      ).length;
-      if (paid > calls) twice.push(`tenant ${number} paid ${paid} answers of ${model}, and had ${calls}`);
-      charged += paid;
-      answered += calls;
-    }
-  }
+  const { lost, breaches: twice } = compareInvoice(evidence, records);
   const recorded = sumByModel(records.map((one) => ({ ...one, requests: 1 })));
   for (const [served, { requests, costNanoUsd }] of sumByModel(usage)) {
     const kept = recorded.get(served);
@@ -35,12 +28,50 @@ export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Chec
   const unpaid = load.chats.filter(({ logId }) => !byLog.has(logId)).length;
   return [
     {
-      promise: "nothing is charged twice",
-      found: `${answered} answers of models, ${charged} charged; ${unpaid} of ${load.chats.length} chats lost their charge with a killed API`,
+      promise: "nothing is charged twice, and all that the provider asks for is charged at its price",
+      found: `${external.invoice.length} answers of models, ${external.invoice.length - lost} charged at their price, ${lost} lost with a killed process; ${unpaid} of ${load.chats.length} chats are among these`,
       breaches: [...twice, ...wrongChats.map((ticket) => `chat ${ticket} had the answer of another`)],
     },
     checkBatches(evidence, records, jobOf, submitted),
   ];
+}
+
+/** Holds the invoice of the provider against the calls that are charged, line by line; how many were lost with a process. */
+function compareInvoice(
+  { tenants, external, ends }: Evidence,
+  records: readonly CompletionRecord[],
+): { lost: number; breaches: string[] } {
+  const numberOf = new Map(tenants.map(({ tenantId, number }) => [tenantId, number]));
+  const lines = new Map(external.invoice.map((line) => [keyOf(line), line]));
+  const breaches: string[] = [];
+  for (const record of records) {
+    const { model, inputTokens: prompt, outputTokens: completion } = record;
+    if (record.usageSource !== "provider" || record.isBatched || record.isCached || prices[model] === undefined)
+      continue;
+    const line = lines.get(keyOf({ tenant: numberOf.get(record.tenantId) ?? 0, model, prompt, completion }));
+    if (line === undefined) breaches.push(`${record._id} is charged, and on no invoice, or charged twice`);
+    else lines.delete(keyOf(line));
+    const [input, output] = prices[model];
+    const cost = prompt * input + completion * output;
+    if (record.costNanoUsd !== cost) breaches.push(`${record._id} costs ${record.costNanoUsd} nano-USD for ${cost}`);
+  }
+  for (const line of lines.values())
+    if (!isLostWithProcess(line, ends)) breaches.push(`${keyOf(line)} of ${new Date(line.at).toISOString()} is unpaid`);
+  return { lost: lines.size, breaches };
+}
+
+const keyOf = ({
+  tenant,
+  model,
+  prompt,
+  completion,
+}: Pick<InvoiceLine, "tenant" | "model" | "prompt" | "completion">) =>
+  `the answer of ${model} to tenant ${tenant} with ${prompt} and ${completion} tokens`;
+
+/** Whether the connection of an answer ended with a process, soon after. */
+function isLostWithProcess({ at, closedAt }: InvoiceLine, ends: readonly number[]): boolean {
+  const closed = closedAt() ?? Number.POSITIVE_INFINITY;
+  return closed - at < LOST_WITHIN_MS && ends.some((end) => Math.abs(end - closed) < CLOSES_WITHIN_MS);
 }
 
 type Counted = { tenantId: string; model: string; requests: number; costNanoUsd: number };

@@ -17,6 +17,8 @@ export type Evidence = {
   strangeAnswers: readonly string[];
   statuses: ReadonlyMap<number, number>;
   endedByThemselves: readonly string[];
+  /** When processes were ended, in ms since 1970. */
+  ends: readonly number[];
 };
 
 export const total = (counts: ReadonlyMap<unknown, number>) => [...counts.values()].reduce((sum, n) => sum + n, 0);

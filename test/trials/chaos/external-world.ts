@@ -14,8 +14,8 @@ export type ExternalWorld = {
   orders: Map<string, Map<string, number>>;
   /** By idempotency key: the addresses that were called with it. */
   called: Map<string, Set<string>>;
-  /** Chat calls answered in full, by `tenant model`. */
-  answered: Map<string, number>;
+  /** Chat calls that the provider has answered in full, and wants to be paid for. No two have the same numbers of tokens. */
+  invoice: InvoiceLine[];
   /** Chat calls that were failed on purpose. */
   failed: number;
   /** Prompts that held the tickets of several tenants. */
@@ -23,8 +23,16 @@ export type ExternalWorld = {
   close(): Promise<void>;
 };
 
-/** What each answer of the provider says that it used. */
-export const usagePerAnswer = { prompt_tokens: 100, completion_tokens: 20 };
+/** `closedAt` tells when the connection of the answer was closed by its caller, in ms since 1970. */
+export type InvoiceLine = {
+  tenant: number;
+  model: string;
+  prompt: number;
+  completion: number;
+  at: number;
+  closedAt(): number | undefined;
+};
+
 /** Shares of calls that the provider answers with 503, or breaks off. */
 const BUSY_SHARE = 0.03;
 const CUT_SHARE = 0.02;
@@ -41,11 +49,12 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
   const world = {
     orders: new Map<string, Map<string, number>>(),
     called: new Map<string, Set<string>>(),
-    answered: new Map<string, number>(),
+    invoice: [] as InvoiceLine[],
     failed: 0,
     mixed: [] as string[],
   };
   let origin = "";
+  const closings = new WeakMap<object, number>();
   const chat = async (request: IncomingMessage, response: ServerResponse) => {
     const body = JSON.parse(await readText(request)) as WireBody; // the gateway's, which its own tests hold to the format
     const tenants = tenantsIn(body.messages.map(({ content }) => content ?? "").join("\n"));
@@ -57,9 +66,17 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
       if (luck < CUT_SHARE) return void response.destroy();
       return reply(response, 503, { error: { message: "busy", type: "server_error", code: "busy" } });
     }
-    const key = `${[...tenants][0] ?? "none"} ${body.model}`;
-    world.answered.set(key, (world.answered.get(key) ?? 0) + 1);
-    reply(response, 200, toCompletion(body, origin));
+    const { socket } = request;
+    const line = {
+      tenant: Number([...tenants][0] ?? 0),
+      model: body.model,
+      prompt: 100 + (world.invoice.length % 1_000),
+      completion: 20 + Math.floor(world.invoice.length / 1_000),
+      at: Date.now(),
+      closedAt: () => closings.get(socket),
+    };
+    world.invoice.push(line);
+    reply(response, 200, toCompletion(body, origin, line));
   };
   const order = async (request: IncomingMessage, response: ServerResponse) => {
     const ticket = ticketIn(request.url ?? "") ?? "none";
@@ -75,6 +92,7 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
     const serve = request.url === "/v1/chat/completions" ? chat : order;
     serve(request, response).catch(() => response.destroy()); // the caller was killed in the middle of its request
   });
+  server.on("connection", (socket) => void socket.once("close", () => closings.set(socket, Date.now())));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
@@ -93,7 +111,11 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
 }
 
 /** With tools the model orders, looks into the documents, and answers; without, it answers at once. */
-function toCompletion({ model, messages, tools }: WireBody, origin: string): object {
+function toCompletion(
+  { model, messages, tools }: WireBody,
+  origin: string,
+  { prompt, completion }: Pick<InvoiceLine, "prompt" | "completion">,
+): object {
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const ticket = ticketIn(messages[asked]?.content ?? "") ?? "none";
   const turn = messages.slice(asked).filter(({ role }) => role === "assistant").length;
@@ -106,14 +128,13 @@ function toCompletion({ model, messages, tools }: WireBody, origin: string): obj
     function: { name, arguments: JSON.stringify(given) },
   }));
   const message = { role: "assistant", content, ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}) };
-  const { prompt_tokens, completion_tokens } = usagePerAnswer;
   return {
     id: "chatcmpl-chaos",
     object: "chat.completion",
     created: 0,
     model,
     choices: [{ index: 0, message, finish_reason: calls.length > 0 ? "tool_calls" : "stop" }],
-    usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens },
+    usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
   };
 }
 

@@ -43,6 +43,8 @@ export type Fleet = {
   retire(release: string): Promise<void>;
   /** Processes that ended, or failed to end, by themselves, with what is known of it. */
   unexpected: string[];
+  /** When processes ended, in ms since 1970. */
+  ends: number[];
   close(): Promise<void>;
 };
 
@@ -63,6 +65,7 @@ export async function startFleet(options: {
 }): Promise<Fleet> {
   const { freezer, releases = [productFile("../..")] } = options;
   const unexpected: string[] = [];
+  const ends: number[] = [];
   let isClosing = false;
   const run = async (slot: Slot): Promise<void> => {
     while (!isClosing) {
@@ -76,6 +79,7 @@ export async function startFleet(options: {
     const { child } = slot;
     child?.once("exit", (code, signal) => {
       delete slot.url;
+      ends.push(Date.now());
       if (slot.isTaken || isClosing || slot.child !== child) return;
       unexpected.push(`${slot.name} ended by itself (${signal ?? `code ${code}`})`);
       void run(slot).then(() => watch(slot));
@@ -102,6 +106,7 @@ export async function startFleet(options: {
   let turn = 0;
   return {
     unexpected,
+    ends,
     nextUrl() {
       const urls = slots.flatMap(({ url }) => url ?? []);
       turn += 1;

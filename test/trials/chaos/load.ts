@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
 import type { ApiResponse } from "./client.ts";
+import { ARRIVAL_STEP, ARRIVED } from "./composed.ts";
 import { makeTickets, type Ticket, tenantsIn } from "./tickets.ts";
 import { chatCall, type JobWorkName, jobWorks, type Tenant } from "./work.ts";
 
@@ -46,14 +47,20 @@ export async function runLoad(options: {
   until: AbortSignal;
   giveUp: AbortSignal;
   load: Load;
+  /** The kinds of work; with one alone nobody chats or searches besides. */
+  works: readonly JobWorkName[];
+  /** So many jobs, evenly over the time. */
+  pace: { jobs: number; durationMs: number };
 }): Promise<void> {
-  const { tenants, until, giveUp, load } = options;
+  const { tenants, until, giveUp, load, works, pace } = options;
+  const startedAt = performance.now();
+  const mayBegin = () => load.accepted.length < pace.jobs * ((performance.now() - startedAt) / pace.durationMs);
   await Promise.all(
     tenants.map(async (tenant) => {
       const nextTicket = makeTickets(tenant.number);
       const random = seededRandom(options.seed * 1_000 + tenant.number);
       const open = new Set<Accepted>();
-      const deps: LaneDeps = { tenant, tenants, nextTicket, random, open, load };
+      const deps: LaneDeps = { tenant, tenants, nextTicket, random, open, load, works, mayBegin };
       const lanes = Promise.all(Array.from({ length: LANES }, () => runLane(deps, until)));
       let haveLanesEnded = false;
       const ended = lanes.then(() => {
@@ -71,23 +78,26 @@ type LaneDeps = {
   random: () => number;
   open: Set<Accepted>;
   load: Load;
+  works: readonly JobWorkName[];
+  mayBegin(): boolean;
 };
 
 async function runLane(deps: LaneDeps, until: AbortSignal): Promise<void> {
-  const { random, open } = deps;
+  const { random, open, mayBegin } = deps;
   while (!until.aborted) {
-    if (open.size < MAX_OPEN) await takeStep(deps);
+    if (open.size < MAX_OPEN && mayBegin()) await takeStep(deps);
     const [from, to] = REST_MS;
     await delay(from + random() * (to - from));
   }
 }
 
 async function takeStep(deps: LaneDeps): Promise<void> {
-  const names = Object.keys(jobWorks) as JobWorkName[]; // its own keys
+  const { works } = deps;
+  const isMixed = works.length > 1;
   const steps = [
-    ...names.map((name) => ({ share: jobWorks[name].share, run: () => submit(deps, name) })),
-    { share: CHAT_SHARE, run: () => chat(deps) },
-    { share: READ_SHARE, run: () => read(deps) },
+    ...works.map((name) => ({ share: jobWorks[name].share, run: () => submit(deps, name) })),
+    { share: isMixed ? CHAT_SHARE : 0, run: () => chat(deps) },
+    { share: isMixed ? READ_SHARE : 0, run: () => read(deps) },
   ];
   let at = deps.random() * steps.reduce((sum, { share }) => sum + share, 0);
   for (const { share, run } of steps) {
@@ -152,6 +162,14 @@ async function approve({ client }: Tenant): Promise<void> {
   }
 }
 
+/** Reports the event that a run waits for: once, by its ticket, however often it is reported. */
+async function reportArrival({ client, composedId }: Tenant, { ticket }: Accepted, runId: string): Promise<void> {
+  const run = await client.call("GET", `/workflows/${composedId}/runs/${runId}`);
+  const { steps = [] } = Object(run.body) as { steps?: { id: string; status: string }[] };
+  if (!steps.some(({ id, status }) => id === ARRIVAL_STEP && status === "waiting")) return;
+  await client.call("POST", `/events/${ARRIVED}`, { body: { id: ticket, data: { ticket } } });
+}
+
 /** Looks after the open jobs of a tenant, the oldest first, as a client that polls does. */
 async function follow({ tenant, open }: LaneDeps, hasEnded: () => boolean): Promise<void> {
   while (!hasEnded()) {
@@ -160,6 +178,9 @@ async function follow({ tenant, open }: LaneDeps, hasEnded: () => boolean): Prom
       const response = await tenant.client.call("GET", `/jobs/${accepted.id}`);
       const finishedAt = fieldOf(response, "finishedAt");
       open.delete(accepted); // to its end, when it has not ended
+      const { runId } = Object(Object(response.body).about) as { runId?: string };
+      if (accepted.work === "composed" && fieldOf(response, "status") === "awaiting" && runId !== undefined)
+        await reportArrival(tenant, accepted, runId);
       if (finishedAt === undefined) open.add(accepted);
       else accepted.end = { status: fieldOf(response, "status") ?? "", finishedAt };
     }

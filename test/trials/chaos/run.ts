@@ -10,7 +10,7 @@ import { openPlatform } from "../../../src/platform.ts";
 import { connectStore } from "../../../src/store/connect.ts";
 import { startFakeBatches } from "../../support/fake-provider/batch-server.ts";
 import { takeAccount } from "./account.ts";
-import { type Meetings, makeTenantClient } from "./client.ts";
+import type { Meetings } from "./client.ts";
 import type { Check } from "./evidence.ts";
 import { type ExternalWorld, startExternalWorld } from "./external-world.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
@@ -18,9 +18,10 @@ import { type Freezer, makeFreezer } from "./freezer.ts";
 import { type Load, runLoad } from "./load.ts";
 import { type Fault, type FaultKind, planFaults } from "./schedule.ts";
 import { makeServiceFaults, type ServiceFaults } from "./services.ts";
-import { agentBody, buyerBody, type Tenant, workflowBody } from "./work.ts";
+import { openTenants } from "./tenants.ts";
+import { type JobWorkName, jobWorkNames } from "./work.ts";
 
-/** Longest wait, after the last fault, for the calls that were begun and the jobs that were accepted, in ms. */
+/** Longest wait, after the last fault, for the calls that were begun and the jobs that were accepted, in ms; with a long load, as long as that. */
 const SETTLE_MS = 120_000;
 
 export type ChaosOptions = {
@@ -33,6 +34,10 @@ export type ChaosOptions = {
   releases?: readonly string[];
   /** Settings in the place of those that fit a minute of faults. */
   settings?: Record<string, string>;
+  /** The kinds of work; all if not given. With one alone, nobody chats or searches besides. */
+  works?: readonly JobWorkName[];
+  /** How many jobs are accepted at most, evenly over the time. */
+  jobs?: number;
   tenants: number;
   apis: number;
   workers: number;
@@ -80,11 +85,12 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
   const freezer = openFreezer(disposables);
   const fleet = await startFleet({ ...options, env, logDir, freezer });
   disposables.add(() => fleet.close());
-  const tenants = await openTenants({ ...options, env, fleet, external, meetings, giveUp: giveUp.signal });
+  const { works = jobWorkNames, jobs = Number.POSITIVE_INFINITY } = options;
+  const tenants = await openTenants({ ...options, works, env, fleet, external, meetings, giveUp: giveUp.signal });
   const load: Load = { accepted: [], chats: [], reads: 0, breaches: [] };
   say(`load and faults for ${Math.round(durationMs / 1_000)} s, seed ${seed} …`);
   const until = AbortSignal.timeout(durationMs);
-  const loading = runLoad({ tenants, seed, until, giveUp: giveUp.signal, load });
+  const loading = runLoad({ tenants, seed, until, giveUp: giveUp.signal, load, works, pace: { jobs, durationMs } });
   const faults =
     typeof everyMs === "number"
       ? await inflict(planFaults({ seed, durationMs, everyMs }), {
@@ -95,7 +101,7 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
       : await everyMs(fleet).then(() => ({}));
   const calmSince = performance.now();
   say("no more faults: waiting for what was accepted …");
-  const timer = setTimeout(() => giveUp.abort(), SETTLE_MS);
+  const timer = setTimeout(() => giveUp.abort(), Math.max(SETTLE_MS, durationMs));
   await loading;
   clearTimeout(timer);
   const settledAfterMs = performance.now() - calmSince;
@@ -112,6 +118,7 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
     strangeAnswers: meetings.strange,
     statuses: meetings.statuses,
     endedByThemselves: fleet.unexpected,
+    ends: fleet.ends,
   });
   return { faults, checks, accepted: load.accepted.length, settledAfterMs };
 }
@@ -163,37 +170,6 @@ async function openServices(
     ...settings,
   };
   return { services, env };
-}
-
-async function openTenants(
-  options: Pick<ChaosOptions, "tenants"> & {
-    env: Record<string, string>;
-    fleet: Fleet;
-    external: ExternalWorld;
-    meetings: Meetings;
-    giveUp: AbortSignal;
-  },
-): Promise<Tenant[]> {
-  const { env, fleet, external, meetings, giveUp } = options;
-  const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "chaos" });
-  try {
-    return await Promise.all(
-      Array.from({ length: options.tenants }, async (_, index) => {
-        const tenantId = await platform.tenancy.ensureTenant(`tenant-${index + 1}`);
-        const { key: apiKey } = await platform.tenancy.createKey({ tenantId, role: "owner", subject: "chaos" });
-        const client = makeTenantClient({ apiKey, nextUrl: fleet.nextUrl, meetings, giveUp });
-        const made = await client.settle("/agents", { key: "clerk", body: agentBody(external.host) });
-        const { agentId } = made.body as { agentId: string }; // of a 201
-        const buyer = await client.settle("/agents", { key: "buyer", body: buyerBody(external.host) });
-        const { agentId: buyerId } = buyer.body as { agentId: string }; // of a 201
-        const order = await client.settle("/workflows", { key: "order", body: workflowBody(external.origin) });
-        const { workflowId } = order.body as { workflowId: string }; // of a 201
-        return { number: index + 1, tenantId, agentId, buyerId, workflowId, client };
-      }),
-    );
-  } finally {
-    await platform.close();
-  }
 }
 
 /** Does at once what the workers' sweeps do to things that nothing has happened to for a while. */

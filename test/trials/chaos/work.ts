@@ -1,4 +1,6 @@
 import type { TenantClient } from "./client.ts";
+import { isComposedRight } from "./composed.ts";
+import { models } from "./models.ts";
 import type { Ticket } from "./tickets.ts";
 
 export type Tenant = {
@@ -7,17 +9,10 @@ export type Tenant = {
   agentId: string;
   buyerId: string;
   workflowId: string;
+  /** The workflow that has every type of step; empty if nobody runs it. */
+  composedId: string;
   client: TenantClient;
 };
-
-/** The models of the run, each of one kind of work alone, so that the ledger shows the cost of each kind. */
-export const models = {
-  agent: "gpt-5.4-mini",
-  composite: "gpt-5.4",
-  workflow: "gpt-5.6-sol",
-  chat: "gpt-5.4-nano",
-  batch: "claude-haiku-5-5",
-} as const;
 
 type Submission = { path: string; body: unknown; headers?: Record<string, string> };
 
@@ -75,6 +70,14 @@ export const jobWorks = {
     }),
     isRight: (result, ticket) => holds(result, "output", ticket),
   },
+  composed: {
+    share: 1,
+    submit: ({ text }, { composedId }) => ({
+      path: `/workflows/${composedId}/execute`,
+      body: { input: { ticket: text } },
+    }),
+    isRight: isComposedRight,
+  },
   batch: {
     share: 3,
     submit: ({ text }) => ({
@@ -99,6 +102,7 @@ export const jobWorks = {
   },
 } as const satisfies Record<string, JobWork>;
 export type JobWorkName = keyof typeof jobWorks;
+export const jobWorkNames = Object.keys(jobWorks) as JobWorkName[]; // its own keys
 
 export const chatCall = ({ text }: Ticket) => ({
   path: "/ai/chat",

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Fleet } from "../chaos/fleet.ts";
 import { type ChaosOutcome, runChaos } from "../chaos/run.ts";
+import { jobWorkNames } from "../chaos/work.ts";
 
 /** How long the load goes on after one of the releases has ended, in ms. */
 const ALONE_MS = 20_000;
@@ -39,6 +40,7 @@ export function runBeside(options: {
     apis: 1,
     workers: 1,
     releases: [earlier, present],
+    works: jobWorkNames.filter((name) => name !== "composed"), // an earlier release may not know its steps
     settings,
     durationMs: besideMs + ALONE_MS,
     everyMs: replace,

@@ -127,24 +127,36 @@ export const isDelta = (part: { type: string }): part is Delta =>
  */
 export function makeLanes<L extends Lane>(open: (type: Delta["type"]) => L) {
   const lanes = new Map<string, { lane: L; toPart(text: string): Delta }>();
-  const flush = (but?: string): Delta[] =>
-    [...lanes].flatMap(([name, { lane, toPart }]) => {
+  const flush = (but?: string): Delta[] => {
+    const rests: Delta[] = [];
+    for (const [name, { lane, toPart }] of lanes) {
       const rest = name === but ? "" : lane.end();
-      return rest === "" ? [] : [toPart(rest)];
-    });
+      if (rest !== "") rests.push(toPart(rest));
+    }
+    return rests;
+  };
+  const laneOf = (part: Delta, name: string) => {
+    const known = lanes.get(name);
+    if (known) return known;
+    const toPart = (text: string): Delta =>
+      part.type === "tool-call-delta"
+        ? { type: part.type, index: part.index, argumentsDelta: text }
+        : { type: part.type, text };
+    const made = { lane: open(part.type), toPart };
+    lanes.set(name, made);
+    return made;
+  };
   return {
     /** What goes on of a part, after what the other lanes held back. */
     take(part: Delta): Delta[] {
       const isCall = part.type === "tool-call-delta";
       const name = isCall ? `call ${part.index}` : part.type;
-      const toPart = (text: string): Delta =>
-        isCall ? { type: part.type, index: part.index, argumentsDelta: text } : { type: part.type, text };
-      const { lane } = lanes.get(name) ?? { lane: open(part.type) };
-      lanes.set(name, { lane, toPart });
+      const { lane, toPart } = laneOf(part, name);
       const said = lane.push(isCall ? part.argumentsDelta : part.text);
-      const isNamed = isCall && (part.id !== undefined || part.name !== undefined);
-      if (isNamed) return [...flush(name), { ...part, argumentsDelta: said }];
-      return [...flush(name), ...(said === "" ? [] : [toPart(said)])];
+      const given = flush(name);
+      if (isCall && (part.id !== undefined || part.name !== undefined)) given.push({ ...part, argumentsDelta: said });
+      else if (said !== "") given.push(toPart(said));
+      return given;
     },
     /** What is held back. */
     flush: () => flush(),

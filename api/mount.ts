@@ -1,7 +1,7 @@
 import Router from "@koa/router";
 import type Koa from "koa";
 import type { GuardCount } from "../src/guards/rules.ts";
-import { makePresence, type Presence } from "../src/isolation/presence.ts";
+import type { Presence } from "../src/isolation/presence.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { assertShallow, DEPTH_HEADER, inCall, toScope } from "../src/net/call-scope.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
@@ -87,7 +87,7 @@ export function mountRoutes(
   const fixed = new Map<string, (ctx: ApiContext) => Promise<void>>();
   const { limits } = platform.config;
   const totalBytes = Math.max(LARGE_BODIES_BYTES, 2 * limits.sourceBytes);
-  const presence = makePresence();
+  const { presence } = platform;
   const takeUpload = makeUploadRate({
     bytesPerSecond: limits.uploadBytesPerSecond,
     requestsPerMinute: limits.requestsPerMinute,

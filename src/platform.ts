@@ -5,6 +5,7 @@ import { openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
 import { isCustom } from "./gateway/providers/registry.ts";
 import { makeMemory } from "./isolation/memory.ts";
+import { makePresence, type Presence } from "./isolation/presence.ts";
 import { makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition } from "./jobs/queues.ts";
@@ -56,7 +57,8 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => evaluator.close());
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
-    const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables, metrics });
+    const presence = makePresence();
+    const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas, disposables, metrics, presence });
     const { guards, callTexts } = tenants;
     const models = { ...base, ...tenants, config: config.gateway, metrics: metrics.calls };
     const { gateway, batches } = await openModels(models, disposables);
@@ -81,6 +83,8 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       fallbacks: tenants.fallbacks,
       callTexts,
       guards,
+      /** Who asks this process for something, as its host notes it. */
+      presence,
       customProviders: tenants.customProviders,
       ...areas,
       tenancy,
@@ -142,6 +146,7 @@ function makeTenantProviders(deps: {
   disposables: Disposables;
   logger: Logger;
   metrics: ReturnType<typeof makeMetrics>;
+  presence: Presence;
 }) {
   const { store, dataKeys, quotas, disposables, logger } = deps;
   const { gateway, fetch, retention } = deps.config;
@@ -154,7 +159,11 @@ function makeTenantProviders(deps: {
     customProviders,
     keys: makeProviderKeys({ store: store.providerKeys, dataKeys, platform: gateway, logger }),
     fallbacks: makeFallbacks(store.tenants),
-    guards: makeGuardPolicies(store.tenants, { onFound: deps.metrics.calls.guarded, onBlocked: news.blocked }),
+    guards: makeGuardPolicies(store.tenants, {
+      presence: deps.presence,
+      onFound: deps.metrics.calls.guarded,
+      onBlocked: news.blocked,
+    }),
     callTexts: makeCallTexts(store.tenants, {
       isKeptByDefault: gateway.storeContent,
       logDays: retention.callLogDays,

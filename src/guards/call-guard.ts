@@ -1,7 +1,8 @@
 import { AppError } from "../lib/errors.ts";
 import { addCounts } from "./counts.ts";
-import { type Finding, findValues, type GuardKind } from "./guard.ts";
+import type { Finding, GuardKind } from "./guard.ts";
 import { makeMarks } from "./marks.ts";
+import { readAtOnce, readTexts, readUntil } from "./read-texts.ts";
 import type { GuardAction, GuardCount, GuardPlace, RulesOfPlaces } from "./rules.ts";
 import { makeStreamGuard, type StreamGuard } from "./stream-guard.ts";
 
@@ -13,13 +14,20 @@ export type GuardedText = { place: GuardPlace; field: string; text: string; isJs
 
 export type CallGuard = ReturnType<typeof makeCallGuard>;
 
+/** Texts of fewer characters in all are read at once. */
+const SHORT = 2_000;
 /** Findings that an error lists at most. */
 const MAX_LISTED = 50;
+
+/** `isCounted`: not for texts that say again what others have said. `isExact`: ids or addresses, which cannot be masked. */
+type How = { isCounted?: boolean; isExact?: boolean };
 
 type Options = {
   rules: RulesOfPlaces;
   /** Whether the values are put back into the answer. */
   restores?: boolean;
+  /** Does a step of some milliseconds when it is its turn; default: at once. */
+  inTurn?<T>(step: () => T): Promise<T>;
   /** Told of what is found, once for each text. */
   onFound?(counts: readonly GuardCount[]): void;
   /** Told of what is not let through, before the error of it is thrown. */
@@ -27,27 +35,30 @@ type Options = {
 };
 
 /** What guards the texts of one call: it masks, counts or refuses by the rules of their places. */
-export function makeCallGuard({ rules, restores = false, onFound, onBlocked }: Options) {
+export function makeCallGuard({ rules, restores = false, inTurn = doAtOnce, onFound, onBlocked }: Options) {
   const marks = makeMarks();
   const { note, found } = makeCounts(rules, onFound);
-  const valuesIn = ({ text, place, label = "" }: GuardedText) => findLabelled(text, label, [...rules[place].keys()]);
+  const { valuesIn, valuesNow } = makeReader(rules, inTurn);
   const isOf = (place: GuardPlace, action: string) => (kind: GuardKind) => rules[place].get(kind) === action;
-  /** A text with marks in the place of values. */
-  const mask = (text: string, values: readonly Finding[], isMasked: (kind: GuardKind) => boolean, isJson = false) => {
-    let masked = "";
-    let at = 0;
-    const quotes = makeQuotes(isJson);
-    for (const { kind, start, end } of values) {
-      if (!isMasked(kind)) continue;
-      const before = text.slice(at, start);
-      masked += before + quotes.around(marks.of(kind, text.slice(start, end)), before);
-      at = end;
-    }
-    return masked + text.slice(at);
-  };
+  const mask = makeMasker(marks);
   const block = (blocked: readonly Blocked[], isExact = false): never => {
     onBlocked?.(countsOf(blocked));
     throw refusal(blocked, isExact);
+  };
+  /** The texts as they may go on, by their values. */
+  const treat = (texts: readonly GuardedText[], found: readonly Finding[][], { isCounted = true, isExact = false }) => {
+    for (const { text } of texts) marks.avoid(text);
+    const read = texts.map((one, at) => ({ ...one, values: found[at] ?? [] }));
+    if (isCounted) for (const { place, values } of read) note(place, values);
+    const blocked = read.flatMap(({ place, field, values }) =>
+      values.flatMap(({ kind, start, end }) =>
+        isOf(place, "block")(kind) || (isExact && isOf(place, "mask")(kind))
+          ? [{ place, field, kind, start, end }]
+          : [],
+      ),
+    );
+    if (blocked.length > 0) block(blocked, isExact);
+    return read.map(({ text, place, values, isJson }) => mask(text, values, isOf(place, "mask"), isJson));
   };
   return {
     /** Whether anything is looked for at one of these places. */
@@ -55,8 +66,9 @@ export function makeCallGuard({ rules, restores = false, onFound, onBlocked }: O
     /** Whether a place has a kind that is treated so. */
     has: (place: GuardPlace, ...actions: string[]) => [...rules[place].values()].some((one) => actions.includes(one)),
     /** The values of a text, each with what would be done with it. */
-    read(given: GuardedText): (Finding & { action: Exclude<GuardAction, "off"> })[] {
-      return valuesIn(given).flatMap((finding) => {
+    async read(given: GuardedText): Promise<(Finding & { action: Exclude<GuardAction, "off"> })[]> {
+      const [values = []] = await valuesIn([given]);
+      return values.flatMap((finding) => {
         const action = rules[given.place].get(finding.kind);
         return action === undefined ? [] : [{ ...finding, action }];
       });
@@ -67,28 +79,24 @@ export function makeCallGuard({ rules, restores = false, onFound, onBlocked }: O
      * again what others have said. `isExact`: what would be masked is refused, since the texts are ids or addresses, which a mark would
      * make into others.
      */
-    take(texts: readonly GuardedText[], { isCounted = true, isExact = false } = {}): string[] {
-      for (const { text } of texts) marks.avoid(text);
-      const read = texts.map((one) => ({ ...one, values: valuesIn(one) }));
-      if (isCounted) for (const { place, values } of read) note(place, values);
-      const blocked = read.flatMap(({ place, field, values }) =>
-        values.flatMap(({ kind, start, end }) =>
-          isOf(place, "block")(kind) || (isExact && isOf(place, "mask")(kind))
-            ? [{ place, field, kind, start, end }]
-            : [],
-        ),
-      );
-      if (blocked.length > 0) block(blocked, isExact);
-      return read.map(({ text, place, values, isJson }) => mask(text, values, isOf(place, "mask"), isJson));
+    async take(texts: readonly GuardedText[], how: How = {}): Promise<string[]> {
+      return treat(texts, await valuesIn(texts), how);
     },
+    /** The same at once, for short texts. */
+    takeAtOnce: (texts: readonly GuardedText[], how: How = {}): string[] => treat(texts, valuesNow(texts), how),
+    /** Does a step of some milliseconds when it is its turn. */
+    inTurn,
     /**
-     * A text as the call logs keep it: nothing that is masked or refused at `place`, or in logs, stands in it. It is not counted.
+     * A text as the call logs keep it, of at most so many characters: nothing that is masked or refused at `place`, or in logs, stands
+     * in it. It is not counted. `isGuarded`: it is what `take` or a stream has let through.
      */
-    toLogged(text: string, place: GuardPlace): string {
-      const isHidden = (kind: GuardKind) =>
-        (["mask", "block"] as const).some((action) => isOf(place, action)(kind) || isOf("log", action)(kind));
-      const kinds = [...new Set([...rules[place].keys(), ...rules.log.keys()])].filter(isHidden);
-      return kinds.length === 0 ? text : mask(text, findSafely(text, kinds), isHidden);
+    toLogged(text: string, place: GuardPlace, { most = text.length, isGuarded = false } = {}): string {
+      const kinds = hiddenKinds(rules, place, isGuarded);
+      if (kinds.length === 0) return text.slice(0, most);
+      const near = text.slice(0, readUntil(text, 0, most));
+      const [values = []] = safely(() => readAtOnce([{ text: near, kinds }]));
+      const begun = values.filter(({ start }) => start < most);
+      return mask(near.slice(0, Math.max(most, begun.at(-1)?.end ?? 0)), begun, () => true).slice(0, most);
     },
     /** @throws AppError `compliance_blocked`, for a picture or a file, which no guard reads. */
     refuseMedia(param: string): never {
@@ -115,6 +123,49 @@ export function makeCallGuard({ rules, restores = false, onFound, onBlocked }: O
     /** What was found so far. */
     found,
   };
+}
+
+/** Puts marks in the place of the values of a text. */
+const makeMasker =
+  (marks: ReturnType<typeof makeMarks>) =>
+  (text: string, values: readonly Finding[], isMasked: (kind: GuardKind) => boolean, isJson = false): string => {
+    let masked = "";
+    let at = 0;
+    const quotes = makeQuotes(isJson);
+    for (const { kind, start, end } of values) {
+      if (!isMasked(kind)) continue;
+      const before = text.slice(at, start);
+      masked += before + quotes.around(marks.of(kind, text.slice(start, end)), before);
+      at = end;
+    }
+    return masked + text.slice(at);
+  };
+
+/** Finds the values of texts by the rules of their places. */
+function makeReader(rules: RulesOfPlaces, inTurn: NonNullable<Options["inTurn"]>) {
+  const toRead = ({ text, place, label }: GuardedText) => ({ text, label, kinds: [...rules[place].keys()] });
+  const valuesNow = (texts: readonly GuardedText[]) => safely(() => readAtOnce(texts.map(toRead)));
+  return {
+    valuesNow,
+    /** Long texts are read in turns. */
+    async valuesIn(texts: readonly GuardedText[]): Promise<Finding[][]> {
+      const read = texts.filter(({ place }) => rules[place].size > 0);
+      if (read.reduce((all, { text }) => all + text.length, 0) < SHORT) return valuesNow(texts);
+      const reading = readTexts(texts.map(toRead));
+      for (;;) {
+        const step = await inTurn(() => safely(() => reading.next()));
+        if (step.done) return step.value;
+      }
+    },
+  };
+}
+
+/** The kinds that are hidden in logs of what was said at a place. In what was guarded, its own rules have hidden theirs. */
+function hiddenKinds(rules: RulesOfPlaces, place: GuardPlace, isGuarded: boolean): GuardKind[] {
+  const hiddenBy = (at: GuardPlace) =>
+    [...rules[at]].flatMap(([kind, action]) => (action === "mask" || action === "block" ? [kind] : []));
+  const own = hiddenBy(place);
+  return isGuarded ? hiddenBy("log").filter((kind) => !own.includes(kind)) : [...new Set([...own, ...hiddenBy("log")])];
 }
 
 function countsOf(blocked: readonly Blocked[]): GuardCount[] {
@@ -154,26 +205,17 @@ function refusal(blocked: readonly Blocked[], isExact: boolean): AppError {
   return new AppError("compliance_blocked", message, { ...(first && !isOfAnswer && { param: first.field }), details });
 }
 
-/** A guard that fails lets nothing through. The cause is left out: its message could quote the text. */
-function findSafely(text: string, kinds: readonly GuardKind[]): Finding[] {
-  if (kinds.length === 0 || text === "") return [];
+/** Does what finds values. A guard that fails lets nothing through. The cause is left out: its message could quote the text. */
+function safely<T>(find: () => T): T {
   try {
-    return findValues(text, kinds);
+    return find();
   } catch {
     const message = "The guards are not available right now; nothing was processed.";
     throw new AppError("unavailable", message, { retryable: true, retryAfterMs: 2_000 });
   }
 }
 
-/** The values of a text that a label stands before. */
-function findLabelled(text: string, label: string, kinds: readonly GuardKind[]): Finding[] {
-  if (label === "") return findSafely(text, kinds);
-  const before = `${label}: `;
-  return findSafely(before + text, kinds).flatMap(({ kind, start, end }) => {
-    const place = { kind, start: Math.max(0, start - before.length), end: end - before.length };
-    return place.end > 0 ? [place] : [];
-  });
-}
+const doAtOnce = async <T>(step: () => T): Promise<T> => step();
 
 /** Puts quotes around a mark that stands for a bare number of JSON. */
 function makeQuotes(isJson: boolean) {

@@ -68,10 +68,12 @@ export function inspect(text: string, kinds: readonly GuardKind[]): Finding[] {
  * All values of the given kinds, in order and apart: where two overlap, they are one of the kind that begins first, and of the
  * longer one if they begin together. Pure, and takes n log n for n values.
  */
-export function findValues(text: string, kinds: readonly GuardKind[]): Finding[] {
+export const findValues = (text: string, kinds: readonly GuardKind[]): Finding[] => inOrder(findingsOf(text, kinds));
+
+/** Findings in order and apart, as `findValues` has them. */
+export function inOrder(findings: Iterable<Finding>): Finding[] {
   const values: Finding[] = [];
-  const all = [...findingsOf(text, kinds)].sort((a, b) => a.start - b.start || b.end - a.end);
-  for (const finding of all) {
+  for (const finding of [...findings].sort((a, b) => a.start - b.start || b.end - a.end)) {
     const last = values.at(-1);
     if (last === undefined || finding.start >= last.end) values.push({ ...finding });
     else last.end = Math.max(last.end, finding.end);

@@ -65,17 +65,27 @@ export function mapTexts<T>(
   return map(value, at.place, at.field, "", 0) as T; // texts stay texts, and all else is as it was
 }
 
-/** A mapping of texts by a function that takes all of them at once. */
-export function mapAllTexts<T>(
-  map: (visit: (text: GuardedText) => string) => T,
-  take: (texts: GuardedText[]) => string[],
-): T {
+type Mapping<T> = (visit: (text: GuardedText) => string) => T;
+
+/** A mapping of texts by a function that takes all of them together. */
+export async function mapAllTexts<T>(map: Mapping<T>, take: (texts: GuardedText[]) => Promise<string[]>): Promise<T> {
+  return withTexts(map, await take(textsOf(map)));
+}
+
+/** The same at once. */
+export const mapAllAtOnce = <T>(map: Mapping<T>, take: (texts: GuardedText[]) => string[]): T =>
+  withTexts(map, take(textsOf(map)));
+
+function textsOf(map: Mapping<unknown>): GuardedText[] {
   const texts: GuardedText[] = [];
   map((one) => {
     texts.push(one);
     return one.text;
   });
-  const taken = take(texts);
+  return texts;
+}
+
+function withTexts<T>(map: Mapping<T>, taken: readonly string[]): T {
   let next = 0;
   return map(({ text }) => taken[next++] ?? text);
 }

@@ -13,6 +13,8 @@ const SURE_AFTER = 24;
 const MAX_VALUE = 640;
 /** The same for private keys. */
 const MAX_KEY = 12_500;
+/** Characters of a part that are read together with what is held. A longer part is read in pieces, so that its time is linear. */
+const MAX_PIECE = 2_000;
 
 export type StreamGuard = {
   /** Takes the next part of the text, and returns what may go on. */
@@ -36,6 +38,8 @@ export function makeStreamGuard(
   let context = "";
   let held = "";
   let passed = "";
+  /** The values of what is held, by their places in it, since the last part came; undefined if they were not looked for. */
+  let known: Finding[] | undefined;
   const sentOf = (until: number, findings: readonly Finding[]): string => {
     let sent = "";
     let at = 0;
@@ -54,14 +58,13 @@ export function makeStreamGuard(
     const end = Math.max(at, until);
     context = (context + held.slice(0, end)).slice(-CONTEXT);
     held = held.slice(end);
+    if (known) known = movedBy(known, end);
     return sent;
   };
-  /** The values of what is held, by their places in it; one that began before is what is left of it. */
-  const valuesOf = (): Finding[] =>
-    findValues(context + held, kinds).flatMap(({ kind, start, end }) => {
-      const place = { kind, start: Math.max(0, start - context.length), end: end - context.length };
-      return place.end > 0 ? [place] : [];
-    });
+  const valuesOf = (): Finding[] => {
+    known ??= movedBy(findValues(context + held, kinds), context.length);
+    return known;
+  };
   const release = (hasEnded: boolean): string => {
     let sent = "";
     while (held !== "") {
@@ -73,24 +76,34 @@ export function makeStreamGuard(
       }
       const { end, isOpen, digits } = possible;
       if (isOpen && held.length <= (held.startsWith("-----") ? MAX_KEY : MAX_VALUE)) return sent;
-      const known = held.length - end;
-      if (!hasEnded && !isOpen && digits >= MIN_NAMED_BEHIND && known < LABEL_AFTER) return sent;
+      const behind = held.length - end;
+      if (!hasEnded && !isOpen && digits >= MIN_NAMED_BEHIND && behind < LABEL_AFTER) return sent;
       const values = valuesOf();
-      if (!hasEnded && !isOpen && known < SURE_AFTER && values.some(({ start }) => start < end)) return sent;
+      if (!hasEnded && !isOpen && behind < SURE_AFTER && values.some(({ start }) => start < end)) return sent;
       sent += sentOf(isOpen ? cutOf(held, values) : end, values);
     }
     return sent;
   };
   return {
     push(part) {
-      if (part === "") return "";
-      held += part;
-      return release(false);
+      let sent = "";
+      for (let at = 0; at < part.length; at += MAX_PIECE) {
+        held += part.slice(at, at + MAX_PIECE);
+        known = undefined;
+        sent += release(false);
+      }
+      return sent;
     },
     end: () => release(true),
     isHolding: () => held !== "",
   };
 }
+
+/** Findings in what is left of a text after so many characters; of one that began before, what is left of it. */
+const movedBy = (findings: readonly Finding[], by: number): Finding[] =>
+  findings.flatMap(({ kind, start, end }) =>
+    end > by ? [{ kind, start: Math.max(0, start - by), end: end - by }] : [],
+  );
 
 /** Where what is too long to be one value may be cut: its first half goes on, and no value is parted. */
 function cutOf(held: string, values: readonly Finding[]): number {

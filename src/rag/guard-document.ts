@@ -35,16 +35,19 @@ export async function guardDocument({ guards }: Pick<RagDeps, "guards">, { calle
   requireClearBy(guard, "ingest", { url, externalId });
   const texts = { title, metadata, tags, ...("content" in document ? { content: document.content } : {}) };
   const given = Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== undefined));
-  const guarded = { ...document, ...takeBy(guard, "ingest", given) };
-  return "file" in guarded ? { ...guarded, file: guardFile(guard, guarded.file) } : guarded;
+  const guarded = { ...document, ...(await takeBy(guard, "ingest", given)) };
+  return "file" in guarded ? { ...guarded, file: await guardFile(guard, guarded.file) } : guarded;
 }
 
 /** A file with its name and, if it is a text, its bytes guarded. */
-function guardFile<F extends { bytes: Buffer; name?: string; type?: string }>(guard: PolicyGuard, file: F): F {
+async function guardFile<F extends { bytes: Buffer; name?: string; type?: string }>(
+  guard: PolicyGuard,
+  file: F,
+): Promise<F> {
   const { name = "", type = "", bytes } = file;
   const isNamedText = textTypes.test(type) || textEndings.has(extname(name).toLowerCase());
   const said = isNamedText && isUtf8(bytes) ? bytes.toString("utf8") : "";
-  const own = takeBy(guard, "ingest", { name, said });
+  const own = await takeBy(guard, "ingest", { name, said });
   return {
     ...file,
     ...(name !== "" && { name: own.name }),

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import type { z } from "zod";
 import { type CallGuard, makeCallGuard } from "../guards/call-guard.ts";
 import { guardKinds } from "../guards/guard.ts";
@@ -11,6 +12,9 @@ import {
   guardActions,
   type RulesOfPlaces,
 } from "../guards/rules.ts";
+import { makePace } from "../isolation/pace.ts";
+import type { Presence } from "../isolation/presence.ts";
+import { AppError } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import { noteFound } from "../net/call-scope.ts";
 import type { CallOrigin } from "../store/completion-store.ts";
@@ -33,24 +37,57 @@ type CallOptions = {
   mayRestore?: boolean | undefined;
 };
 
-/** Told of what is found, and of what is not let through, for all tenants. */
-type Told = {
+/** Who works here, and who is told of what is found, and of what is not let through, for all tenants. */
+type Around = {
+  presence?: Presence;
   onFound?(counts: readonly GuardCount[]): void;
   onBlocked?(caller: GuardedCaller, counts: readonly GuardCount[]): void;
 };
 
 export type GuardPolicies = ReturnType<typeof makeGuardPolicies>;
 
-type Compiled = { policy: GuardPolicy; isOff: boolean; all: RulesOfPlaces };
+/** `owner`: the tenant in whose turns texts are read. */
+type Compiled = { policy: GuardPolicy; isOff: boolean; all: RulesOfPlaces; owner: string };
+
+/** How long a text waits for its turn, in ms. */
+const MAX_WAIT_MS = 60_000;
 
 /** What tenants want to be guarded, and the guards of their calls. */
-export function makeGuardPolicies(store: Pick<TenantStore, "find" | "setGuards">, { onFound, onBlocked }: Told = {}) {
-  const cache = makeStaleWhileRevalidate<Compiled>(async (tenantId) => compile((await store.find(tenantId))?.guards));
+export function makeGuardPolicies(
+  store: Pick<TenantStore, "find" | "setGuards">,
+  { presence, onFound, onBlocked }: Around = {},
+) {
+  const cache = makeStaleWhileRevalidate<Compiled>(async (tenantId) => {
+    const { guards, rootTenantId = tenantId } = (await store.find(tenantId)) ?? {};
+    return compile(guards, rootTenantId);
+  });
+  const turns = makePace(undefined, presence);
+  /** Reads a part of a text in the turn of its tenant, and lets others have theirs. */
+  const inTurnOf = (owner: string) =>
+    async function inTurn<T>(step: () => T): Promise<T> {
+      const waiting = AbortSignal.timeout(MAX_WAIT_MS);
+      const taken = await turns
+        .share(owner, waiting, async () => ({ value: step() }))
+        .catch((error: unknown) => {
+          if (error !== waiting.reason) throw error;
+          throw new AppError(
+            "unavailable",
+            "The guards have too much to read for you right now; nothing was processed.",
+            {
+              retryable: true,
+              retryAfterMs: 2_000,
+            },
+          );
+        });
+      await setImmediate();
+      return taken.value;
+    };
   const forCall = async (caller: GuardedCaller, options: CallOptions = {}): Promise<PolicyGuard | undefined> => {
     const found = await cache.find(caller.tenantId);
     if (found.isOff) return undefined;
     return guardOf(found, caller, {
       ...options,
+      inTurn: inTurnOf(found.owner),
       onFound(counts) {
         noteFound(counts);
         onFound?.(counts);
@@ -69,12 +106,14 @@ export function makeGuardPolicies(store: Pick<TenantStore, "find" | "setGuards">
     forCall,
     /** What would become of a text. Nothing is kept of it, and nothing counted. */
     async check(caller: GuardedCaller, { text, place, policy }: z.output<typeof guardCheckBodySchema>) {
-      const asked = policy ? compile(policy) : await cache.find(caller.tenantId);
-      const guard = guardOf(asked, caller, {});
-      const findings = guard.read({ place, field: "text", text });
+      const own = await cache.find(caller.tenantId);
+      const asked = policy ? compile(policy, own.owner) : own;
+      const guard = guardOf(asked, caller, { inTurn: inTurnOf(own.owner) });
+      const findings = await guard.read({ place, field: "text", text });
       const action = guardActions.findLast((one) => findings.some((finding) => finding.action === one)) ?? "off";
       if (action === "block") return { action, findings };
-      return { action, findings, text: guard.take([{ place, field: "text", text }])[0] ?? "" };
+      const [taken = ""] = await guard.take([{ place, field: "text", text }]);
+      return { action, findings, text: taken };
     },
     /** Whether anything is masked, whoever calls: then no request goes on as it came. */
     async masks(tenantId: string): Promise<boolean> {
@@ -89,7 +128,7 @@ export function makeGuardPolicies(store: Pick<TenantStore, "find" | "setGuards">
      */
     async take<T>(caller: GuardedCaller, place: GuardPlace, value: T): Promise<T> {
       const guard = await forCall(caller);
-      return guard === undefined ? value : takeBy(guard, place, value);
+      return guard === undefined ? value : await takeBy(guard, place, value);
     },
     /**
      * Refuses ids and addresses, by the names of their fields, that hold what is masked or blocked: a mark would make them into others.
@@ -122,11 +161,11 @@ type Ids = Readonly<Record<string, string | null | undefined>>;
 /** Refuses ids and addresses that hold what is masked or blocked. @throws as the `take` of a guard. */
 export function requireClearBy(guard: CallGuard, place: GuardPlace, ids: Ids): void {
   const texts = Object.entries(ids).flatMap(([field, text]) => (text ? [{ place, field, text }] : []));
-  guard.take(texts, { isExact: true });
+  guard.takeAtOnce(texts, { isExact: true });
 }
 
 /** A value with its texts guarded. @throws as the `take` of a guard. */
-export function takeBy<T>(guard: CallGuard, place: GuardPlace, value: T): T {
+export function takeBy<T>(guard: CallGuard, place: GuardPlace, value: T): Promise<T> {
   return mapAllTexts((visit) => mapTexts(value, { place, field: "" }, visit), guard.take);
 }
 
@@ -134,7 +173,7 @@ export function takeBy<T>(guard: CallGuard, place: GuardPlace, value: T): T {
 export function guardOf(
   { policy, all }: Pick<Compiled, "policy" | "all">,
   caller: GuardedCaller,
-  options: CallOptions & Pick<Parameters<typeof makeCallGuard>[0], "onFound" | "onBlocked">,
+  options: CallOptions & Pick<Parameters<typeof makeCallGuard>[0], "inTurn" | "onFound" | "onBlocked">,
 ): PolicyGuard {
   const rules = rulesFor(policy, caller);
   const places = rules === policy.rules ? all : byPlace(rules);
@@ -144,10 +183,10 @@ export function guardOf(
   return { ...guard, rulesKey, takesMedia: policy.unreadable === "pass" };
 }
 
-function compile(stored: unknown): Compiled {
+function compile(stored: unknown, owner: string): Compiled {
   const policy = guardPolicySchema.parse(stored ?? noGuards);
   const isOff = !hasRules(policy.rules) && policy.exceptions.every(({ rules }) => !hasRules(rules));
-  return { policy, isOff, all: byPlace(policy.rules) };
+  return { policy, isOff, all: byPlace(policy.rules), owner };
 }
 
 const hasRules = (rules: GuardRules) =>

@@ -50,6 +50,20 @@ describe("a guarded stream", () => {
     }).timeout(300_000);
   }
 
+  it("reads a long part in time that grows with its length alone, however many numbers it has", () => {
+    const timeOf = (text: string) => {
+      const { user, system } = process.cpuUsage();
+      sentOf([text]);
+      const used = process.cpuUsage({ user, system });
+      return (used.user + used.system) / 1_000;
+    };
+    for (const seed of ["pump 12345 has ", "4111 1111 1111 1112, ", "a@b ", "three dash ", "<a>1</a>", "1234567890"]) {
+      const text = seed.repeat(Math.ceil(65_536 / seed.length));
+      const best = Math.min(timeOf(text), timeOf(text), timeOf(text));
+      expect(best, seed).to.be.below(1_500);
+    }
+  }).timeout(120_000);
+
   it("sends the same for each text that comes by the character, and over three parts", () => {
     const wrong: unknown[] = [];
     for (const text of valued.flatMap((one) => [one, around(one)])) {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { guardLine } from "../../../src/batches/file/guard-upload.ts";
+import { guardLines } from "../../../src/batches/file/guard-upload.ts";
 import { MAX_MESSAGE_REQUESTS, messagesEndpoint } from "../../../src/batches/file/read-lines.ts";
 import type { MessageResult } from "../../../src/batches/file/write-answers.ts";
 import { invalidRequest } from "../../../src/lib/errors.ts";
@@ -86,7 +86,7 @@ export const anthropicBatchRoutes = [
       const { quotas, batches } = platform;
       const guard = await platform.guards.forCall(caller);
       const kept = guard?.has("input", "mask", "block")
-        ? { requests: body.requests.map((request) => guardLine(guard, request)) }
+        ? { requests: await guardLines(guard, body.requests) }
         : undefined;
       const bytes = kept === undefined && sent ? sent : Buffer.from(JSON.stringify(kept ?? body));
       await quotas.check(caller.tenantId, "openJobs");

@@ -29,7 +29,7 @@ async function withGuarded<I extends With<Kept>>(given: I): Promise<I> {
   if (guard === undefined) return given;
   const take = () => takeBy(guard, "input", body);
   const { model } = body;
-  if (model === undefined) return { ...given, body: take() };
+  if (model === undefined) return { ...given, body: await take() };
   const asking = { ...toGatewayCaller(given, "responses"), guard };
   return { ...given, body: await platform.gateway.guarding.chat(asking, model, take) };
 }

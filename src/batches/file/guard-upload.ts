@@ -1,10 +1,13 @@
 import { isUtf8 } from "node:buffer";
+import type { StreamGuard } from "../../guards/stream-guard.ts";
 import { AppError, type ErrorView, toErrorView } from "../../lib/errors.ts";
 import { tryParseJson } from "../../lib/try-parse-json.ts";
 import { type PolicyGuard, takeBy } from "../../tenancy/guard-policies.ts";
 
 /** A longer line is read as a part of a text, in characters. */
 const MAX_LINE = 16 << 20;
+/** Characters of a file that are read at a time. */
+const MAX_PIECE = 8_000;
 /** How files begin that are no texts although their bytes may be UTF-8. */
 const noText = /^%PDF-|^\{\\rtf|\0/;
 
@@ -12,15 +15,22 @@ const noText = /^%PDF-|^\{\\rtf|\0/;
 const BLOCKED = "guardError";
 
 /** A request of a batch as it may be kept: masked; of one that is blocked its id and its error alone. */
-export function guardLine(guard: PolicyGuard, line: object): object {
+async function guardLine(guard: PolicyGuard, line: object): Promise<object> {
   try {
-    return takeBy(guard, "input", line);
+    return await takeBy(guard, "input", line);
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "compliance_blocked") throw error;
     const { custom_id, method, url } = line as Record<string, unknown>; // as far as it has them
     const body = { [BLOCKED]: toErrorView(error) };
     return takeBy(guard, "input", { custom_id, ...(url === undefined ? { params: body } : { method, url, body }) });
   }
+}
+
+/** The same of each. */
+export async function guardLines(guard: PolicyGuard, lines: readonly object[]): Promise<object[]> {
+  const guarded: object[] = [];
+  for (const line of lines) guarded.push(await guardLine(guard, line));
+  return guarded;
 }
 
 /** @throws AppError `compliance_blocked` for the body of a request that guards blocked when it was uploaded. */
@@ -46,16 +56,16 @@ export async function* guardUpload(guard: PolicyGuard, chunks: AsyncIterable<Buf
     begun = bytes.subarray(whole.length);
     const text = isText && isUtf8(whole) ? whole.toString("utf8") : undefined;
     if (text !== undefined && !(reader.isAtStart() && noText.test(text))) {
-      yield Buffer.from(reader.push(text));
+      yield Buffer.from(await reader.push(text));
       continue;
     }
     if (!guard.takesMedia) guard.refuseMedia("file");
     isText = false;
-    yield Buffer.concat([Buffer.from(reader.end()), bytes]);
+    yield Buffer.concat([Buffer.from(await reader.end()), bytes]);
     begun = Buffer.alloc(0);
   }
   if (begun.length > 0 && !guard.takesMedia) guard.refuseMedia("file");
-  yield Buffer.concat([Buffer.from(reader.end()), begun]);
+  yield Buffer.concat([Buffer.from(await reader.end()), begun]);
 }
 
 /** Up to where the bytes of UTF-8 are whole characters. */
@@ -74,15 +84,23 @@ function wholeCharacters(bytes: Buffer): number {
 function makeTextReader(guard: PolicyGuard) {
   let held = "";
   let isStarted = false;
-  let whole: ReturnType<PolicyGuard["stream"]> | undefined;
-  const toLine = (line: string) => {
+  let whole: StreamGuard | undefined;
+  const toLine = async (line: string) => {
     const parsed = tryParseJson(line);
-    if (typeof parsed === "object" && parsed !== null) return JSON.stringify(guardLine(guard, parsed));
-    return guard.take([{ place: "input", field: "file", text: line }])[0] ?? "";
+    if (typeof parsed === "object" && parsed !== null) return JSON.stringify(await guardLine(guard, parsed));
+    return (await guard.take([{ place: "input", field: "file", text: line }]))[0] ?? "";
+  };
+  const pushInTurns = async (stream: StreamGuard, text: string) => {
+    let said = "";
+    for (let at = 0; at < text.length; at += MAX_PIECE) {
+      const piece = text.slice(at, at + MAX_PIECE);
+      said += await guard.inTurn(() => stream.push(piece));
+    }
+    return said;
   };
   /** Whether a file is of requests: its first line is one. */
   const isOfRequests = (line: string) => "custom_id" in Object(tryParseJson(line));
-  const readLines = (hasEnded: boolean): string => {
+  const readLines = async (hasEnded: boolean): Promise<string> => {
     let said = "";
     for (let end = held.indexOf("\n"); ; end = held.indexOf("\n")) {
       const isLast = end < 0;
@@ -91,11 +109,11 @@ function makeTextReader(guard: PolicyGuard) {
       if (!isStarted && line.trim() !== "" && !isOfRequests(line)) whole = guard.stream("ingest", "file");
       isStarted ||= line.trim() !== "";
       if (whole) {
-        said += whole.push(held);
+        said += await pushInTurns(whole, held);
         held = "";
         return said;
       }
-      said += line.trim() === "" ? line : toLine(line);
+      said += line.trim() === "" ? line : await toLine(line);
       if (isLast) {
         held = "";
         return said;
@@ -106,13 +124,13 @@ function makeTextReader(guard: PolicyGuard) {
   };
   return {
     isAtStart: () => !isStarted,
-    push(text: string): string {
-      if (whole) return whole.push(text);
+    async push(text: string): Promise<string> {
+      if (whole) return pushInTurns(whole, text);
       held += text;
       return readLines(false);
     },
-    end(): string {
-      const said = held === "" ? "" : readLines(true);
+    async end(): Promise<string> {
+      const said = held === "" ? "" : await readLines(true);
       return said + (whole?.end() ?? "");
     },
   };

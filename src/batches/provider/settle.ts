@@ -54,7 +54,7 @@ async function guardItem(
   const guard = await guardFor(gateway, item);
   if (guard === undefined) return {};
   try {
-    outcome.result = guardAnswer(guard, outcome.result);
+    outcome.result = await guardAnswer(guard, outcome.result);
     return { guard };
   } catch (error) {
     if (error instanceof AppError && error.code === "compliance_blocked") return { guard, blocked: error };
@@ -94,7 +94,7 @@ export async function settleItem(
   const found = guard?.found() ?? [];
   const areTextsKept =
     result !== undefined && blocked === undefined && (await gateway.callTexts.areKept(item.tenantId));
-  const content = areTextsKept ? toContent(messagesOf(item), result.text, guard) : undefined;
+  const content = areTextsKept ? toContent(messagesOf(item), result.text, { guard, isGuarded: false }) : undefined;
   const told = found.length > 0 ? { guard: found } : {};
   const record = { ...toRecord(item, spent, result, error), ...told, ...defined({ content }) };
   await gateway.ledger.write(record);

@@ -217,9 +217,9 @@ async function completeAt(deps: GatewayDeps, chat: PlannedChat, modelAttempt: Mo
   const { guard } = chat.caller;
   let result = said;
   try {
-    if (guard) result = guardAnswer(guard, said);
+    if (guard) result = await guardAnswer(guard, said);
   } catch (error) {
-    fail(error, { usage: said.usage, estimate, text: said.text });
+    fail(error, { usage: said.usage, estimate, text: "" });
     throw error;
   }
   const { toolCalls, finishReason, providerFinishReason, reasoning, usage, logprobs } = result;

@@ -78,7 +78,7 @@ export async function attempt<T>(
   reportFallback(caller, routing, chat.request);
   const toEnd = ({ text, ...served }: Served): CallEnd => ({
     ...served,
-    content: () => toContent(request.messages, text, caller.guard),
+    content: () => toContent(request.messages, text, caller),
   });
   return {
     result,
@@ -125,13 +125,18 @@ export function toRoutingView({ requested, model, reason, skipped }: Routing): R
   return skipped === undefined ? view : { ...view, skipped: [...skipped] };
 }
 
-/** The texts for the log record. */
-export function toContent(messages: readonly Message[], text: string, guard?: PolicyGuard) {
-  const hide = (said: string, place: GuardPlace) => guard?.toLogged(said, place) ?? said;
+/** The texts for the log record. `isGuarded`: they are what guards have let through by the rules of now. */
+export function toContent(
+  messages: readonly Message[],
+  text: string,
+  { guard, isGuarded = true }: { guard?: PolicyGuard | undefined; isGuarded?: boolean } = {},
+) {
+  const hide = (said: string, place: GuardPlace) =>
+    guard?.toLogged(said, place, { most: KEPT_CHARACTERS, isGuarded }) ?? said.slice(0, KEPT_CHARACTERS);
   const kept = messages.map(({ role, content }) => {
-    return { role, content: hide(textOf(content), role === "tool" ? "toolOutput" : "input").slice(0, KEPT_CHARACTERS) };
+    return { role, content: hide(textOf(content), role === "tool" ? "toolOutput" : "input") };
   });
-  return { messages: kept, text: hide(text, "output").slice(0, KEPT_CHARACTERS) };
+  return { messages: kept, text: hide(text, "output") };
 }
 
 /**

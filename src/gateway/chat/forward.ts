@@ -67,7 +67,7 @@ async function forward(deps: GatewayDeps, given: GatewayCaller, chat: ForwardedC
       },
     );
     const { usage, finishReason, text } = result;
-    const refusal = caller.guard && refusalOf(caller.guard, result);
+    const refusal = caller.guard && (await refusalOf(caller.guard, result));
     const error = refusal && { error: refusal };
     call.settle({ usage, ...(finishReason && { finishReason }), ...toEnd(text), ...error });
     if (refusal) throw refusal;
@@ -99,7 +99,7 @@ async function* forwardStream(deps: GatewayDeps, given: GatewayCaller, chat: For
     for (let next: RawEvents | undefined = first; next !== undefined; next = await nextOf(iterator)) {
       response.take(next.parts, chat.model.provider);
       if (response.finish() !== undefined) failure = undefined;
-      const bytes = hold ? hold(next) : next.bytes;
+      const bytes = hold ? await hold(next) : next.bytes;
       if (bytes.length > 0) yield bytes;
       if (next.failure === undefined) continue;
       failure = next.failure; // its reader has it
@@ -148,15 +148,15 @@ export async function withGuard<C extends GatewayCaller>(
   await notingBlocked(deps, guarded, { kind: "chat", isStreamed: false, findRouting }, () => {
     const hasMedia = /"type"\s*:\s*"(?:image|document)"/.test(raw.body);
     if (hasMedia && !guard.takesMedia && guard.has("input", "block")) guard.refuseMedia("messages");
-    takeBy(guard, "input", JSON.parse(raw.body));
+    return takeBy(guard, "input", JSON.parse(raw.body));
   });
   return guarded;
 }
 
 /** The error of an answer that must not pass. */
-function refusalOf(guard: PolicyGuard, { body }: RawAnswer): AppError | undefined {
+async function refusalOf(guard: PolicyGuard, { body }: RawAnswer): Promise<AppError | undefined> {
   try {
-    takeBy(guard, "output", tryParseJson(body) ?? body);
+    await takeBy(guard, "output", tryParseJson(body) ?? body);
     return undefined;
   } catch (error) {
     if (error instanceof AppError) return error;
@@ -168,8 +168,8 @@ function refusalOf(guard: PolicyGuard, { body }: RawAnswer): AppError | undefine
 function holdBack(guard: PolicyGuard) {
   const guarded = makePartsGuard(guard);
   let held: Buffer[] = [];
-  return ({ bytes, parts }: RawEvents): Buffer => {
-    guarded(parts);
+  return async ({ bytes, parts }: RawEvents): Promise<Buffer> => {
+    await guarded(parts);
     held.push(bytes);
     if (guarded.isHolding()) return Buffer.alloc(0);
     const all = held.length === 1 ? bytes : Buffer.concat(held);
@@ -230,7 +230,7 @@ function toCounted(caller: GatewayCaller, chat: ForwardedChat) {
   const inputTokens = () => (known ? estimateMessageTokens(known.messages, model) : estimateTokens(raw.body));
   const toEnd = (text: string) => ({
     estimate: () => ({ inputTokens: inputTokens(), outputTokens: estimateTokens(text) }),
-    content: () => toContent(wire.messages, text),
+    content: () => toContent(wire.messages, text, caller),
   });
   const named = withEndUser(caller, chat.chat ?? {});
   return { wire, toEnd, about: { caller: named, kind: "chat" as const, inputTokens, toBounds } };

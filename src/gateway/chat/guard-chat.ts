@@ -1,5 +1,5 @@
 import type { GuardedText } from "../../guards/call-guard.ts";
-import { mapAllTexts, mapTexts } from "../../guards/map-texts.ts";
+import { mapAllAtOnce, mapAllTexts, mapTexts } from "../../guards/map-texts.ts";
 import type { StreamGuard } from "../../guards/stream-guard.ts";
 import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
 import type { AssistantPart, Content, Message, ReasoningPart, ToolCall } from "../messages.ts";
@@ -12,12 +12,12 @@ export type Visit = (text: GuardedText) => string;
  * The request as it may go to a model. Instructions, messages and settings are of the place `input`, what tools have given of
  * `toolOutput`, and what they were called with of `toolInput`. @throws AppError `compliance_blocked`, `unavailable`.
  */
-export function guardRequest(guard: PolicyGuard, request: ChatRequest): ChatRequest {
+export async function guardRequest(guard: PolicyGuard, request: ChatRequest): Promise<ChatRequest> {
   if (!guard.takesMedia) refuseMedia(guard, request.messages);
   const { logprobs: _l, topLogprobs: _t, ...plain } = request;
   // Parts of a value are tokens of their own, whose names a mark does not hide.
   const taken = guard.has("output", "mask", "block") ? plain : request;
-  const guarded = mapAllTexts((visit) => mapRequest(taken, visit), guard.take);
+  const guarded = await mapAllTexts((visit) => mapRequest(taken, visit), guard.take);
   guard.seal();
   return guarded;
 }
@@ -79,7 +79,7 @@ function refuseMedia(guard: PolicyGuard, messages: readonly Message[]): void {
 type Answer = Pick<CompletionResult, "text" | "reasoning" | "toolCalls" | "parts" | "logprobs">;
 
 /** An answer as it may be given. @throws AppError `compliance_blocked`, `unavailable`. */
-export function guardAnswer<A extends Answer>(guard: PolicyGuard, answer: A): A {
+export async function guardAnswer<A extends Answer>(guard: PolicyGuard, answer: A): Promise<A> {
   if (!guard.isOn("output", "toolInput")) return answer;
   const map = (visit: Visit): A => ({
     ...answer,
@@ -89,7 +89,7 @@ export function guardAnswer<A extends Answer>(guard: PolicyGuard, answer: A): A 
       : { reasoning: visit({ place: "output", field: "reasoning", text: answer.reasoning }) }),
     toolCalls: answer.toolCalls.map((call) => mapCall(call, "toolCalls", visit)),
   });
-  const guarded = mapAllTexts(map, guard.take);
+  const guarded = await mapAllTexts(map, guard.take);
   const { parts } = answer;
   if (parts === undefined) return guarded;
   // The parts say again what the answer says as a whole: a value is counted once.
@@ -98,7 +98,7 @@ export function guardAnswer<A extends Answer>(guard: PolicyGuard, answer: A): A 
   const own = parts.filter((part) => part.type !== "reasoning" || isClear(guard, part.item, isSaid));
   return {
     ...guarded,
-    parts: mapAllTexts((visit) => own.map((part) => mapPart(part, "output", "parts", visit)), again),
+    parts: await mapAllTexts((visit) => own.map((part) => mapPart(part, "output", "parts", visit)), again),
   };
 }
 
@@ -108,8 +108,8 @@ export function guardAnswer<A extends Answer>(guard: PolicyGuard, answer: A): A 
  */
 function isClear(guard: PolicyGuard, item: Record<string, unknown>, isSaid: boolean): boolean {
   const { id: _, ...said } = item;
-  const take = (texts: GuardedText[]) => guard.take(texts, { isCounted: !isSaid });
-  const guarded = mapAllTexts((visit) => mapTexts(said, { place: "output", field: "reasoning" }, visit), take);
+  const take = (texts: GuardedText[]) => guard.takeAtOnce(texts, { isCounted: !isSaid });
+  const guarded = mapAllAtOnce((visit) => mapTexts(said, { place: "output", field: "reasoning" }, visit), take);
   return JSON.stringify(guarded) === JSON.stringify(said);
 }
 
@@ -127,29 +127,61 @@ export const isDelta = (part: { type: string }): part is Delta =>
  */
 export function makeLanes<L extends Lane>(open: (type: Delta["type"]) => L) {
   const lanes = new Map<string, { lane: L; toPart(text: string): Delta }>();
-  const flush = (but?: string): Delta[] =>
-    [...lanes].flatMap(([name, { lane, toPart }]) => {
+  const flush = (but?: string): Delta[] => {
+    const rests: Delta[] = [];
+    for (const [name, { lane, toPart }] of lanes) {
       const rest = name === but ? "" : lane.end();
-      return rest === "" ? [] : [toPart(rest)];
-    });
+      if (rest !== "") rests.push(toPart(rest));
+    }
+    return rests;
+  };
+  const laneOf = (part: Delta, name: string) => {
+    const known = lanes.get(name);
+    if (known) return known;
+    const toPart = (text: string): Delta =>
+      part.type === "tool-call-delta"
+        ? { type: part.type, index: part.index, argumentsDelta: text }
+        : { type: part.type, text };
+    const made = { lane: open(part.type), toPart };
+    lanes.set(name, made);
+    return made;
+  };
   return {
     /** What goes on of a part, after what the other lanes held back. */
     take(part: Delta): Delta[] {
       const isCall = part.type === "tool-call-delta";
       const name = isCall ? `call ${part.index}` : part.type;
-      const toPart = (text: string): Delta =>
-        isCall ? { type: part.type, index: part.index, argumentsDelta: text } : { type: part.type, text };
-      const { lane } = lanes.get(name) ?? { lane: open(part.type) };
-      lanes.set(name, { lane, toPart });
-      const said = lane.push(isCall ? part.argumentsDelta : part.text);
-      const isNamed = isCall && (part.id !== undefined || part.name !== undefined);
-      if (isNamed) return [...flush(name), { ...part, argumentsDelta: said }];
-      return [...flush(name), ...(said === "" ? [] : [toPart(said)])];
+      const { lane, toPart } = laneOf(part, name);
+      const said = lane.push(textOf(part));
+      const given = flush(name);
+      if (isCall && (part.id !== undefined || part.name !== undefined)) given.push({ ...part, argumentsDelta: said });
+      else if (said !== "") given.push(toPart(said));
+      return given;
     },
     /** What is held back. */
     flush: () => flush(),
     lanes: () => lanes.values().map(({ lane }) => lane),
   };
+}
+
+/** Characters of a part of a stream that are read at a time. */
+const MAX_PIECE = 8_000;
+
+const textOf = (part: Delta) => (part.type === "tool-call-delta" ? part.argumentsDelta : part.text);
+const lengthOf = (part: StreamPart) => (isDelta(part) ? textOf(part).length : 0);
+
+/** A long part as several ones. */
+function inPieces(part: StreamPart): StreamPart[] {
+  if (!isDelta(part) || lengthOf(part) <= MAX_PIECE) return [part];
+  const text = textOf(part);
+  const pieces: StreamPart[] = [];
+  for (let at = 0; at < text.length; at += MAX_PIECE) {
+    const piece = text.slice(at, at + MAX_PIECE);
+    if (part.type !== "tool-call-delta") pieces.push({ type: part.type, text: piece });
+    else if (at === 0) pieces.push({ ...part, argumentsDelta: piece });
+    else pieces.push({ type: part.type, index: part.index, argumentsDelta: piece });
+  }
+  return pieces;
 }
 
 /** Guards the parts of a stream as they come. Its result throws as `guardAnswer`. */
@@ -165,7 +197,12 @@ export function makePartsGuard(guard: PolicyGuard) {
     if (part.type === "reasoning-item") return [...flush(), ...(isClear(guard, part.item, isSaid) ? [part] : [])];
     return part.type === "end" ? [...flush(), part] : [part];
   };
-  const guardParts = (parts: readonly StreamPart[]) => parts.flatMap(guardOne);
+  const guardParts = async (parts: readonly StreamPart[]): Promise<StreamPart[]> => {
+    const guarded: StreamPart[] = [];
+    for (const part of parts.flatMap(inPieces))
+      guarded.push(...(lengthOf(part) < MAX_PIECE ? guardOne(part) : await guard.inTurn(() => guardOne(part))));
+    return guarded;
+  };
   return Object.assign(guardParts, {
     /** Whether anything is held back. */
     isHolding: () => lanes().some((lane) => lane.isHolding()),

@@ -49,7 +49,7 @@ export async function* streamChat(deps: GatewayDeps, chat: PlannedChat): AsyncGe
     const filter = filterOf(stream.request.responseFormat !== undefined, caller.guard);
     for (let parts: StreamPart[] | undefined = first; parts !== undefined; parts = await rest()) {
       if (caller.signal.aborted) throw fromAbort(caller.signal);
-      const deltas = response.take(filter ? filter(parts) : parts, stream.model.provider);
+      const deltas = response.take(filter ? await filter(parts) : parts, stream.model.provider);
       if (response.finish() === undefined) {
         if (deltas.length > 0) yield deltas;
         if (response.characters() > LARGE_CHARACTERS)

@@ -134,7 +134,7 @@ export function makeFeedback({ store, callTexts, guards, quotas, logger, days }:
       if (!known || !maySee(caller, known.keyId)) throw notFound("answer");
       if (known.thumb === undefined) await quotas.check(tenantId, "feedback");
       const guard = await guards.forCall({ tenantId, keyId });
-      const { comment, question = known.question } = guard ? takeBy(guard, "input", texts) : texts;
+      const { comment, question = known.question } = guard ? await takeBy(guard, "input", texts) : texts;
       const expireAt = days === 0 ? undefined : inDays(days);
       const rating = { thumb, ratedBy, ratedAt: new Date(), ...defined({ comment, question, expireAt }) };
       const rated = await store.answers.rate(tenantId, logId, rating);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { awaitsPerson, toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
 import { jobKinds } from "../src/jobs/queues.ts";
+import { acceptReserved, seekReserved } from "../src/jobs/reserved-job.ts";
 import { defined } from "../src/lib/defined.ts";
 import { isOfPart } from "../src/lib/errors.ts";
 import { idSchema, newId } from "../src/lib/ids.ts";
@@ -73,27 +74,20 @@ export async function serveJob(input: JobCall, service: JobService): Promise<Jso
   const { platform, caller, body } = input;
   if (body.callback) await platform.callbacks.admit(caller, body.callback.url);
   const isInteractive = preference.waitMs > 0;
-  const { job } = await acceptOnce(input, (jobId) => service.accept({ jobId, isInteractive }));
+  const job = await acceptOnce(input, (jobId) => service.accept({ jobId, isInteractive }));
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
   if (body.callback) await platform.callbacks.expect(caller, job._id, body.callback.url);
   return replyWithJob(input, job, { status: service.status ?? 200, preference });
 }
 
-/**
- * Accepts a call's work under the id of its job, in its tenant's turn, or finds the job of an earlier attempt.
- * @throws AppError `quota_exceeded`; what `accept` throws.
- */
+/** Accepts a call's work in its tenant's turn, or finds the job of an earlier attempt. Throws as `acceptReserved`. */
 export function acceptOnce(
   input: Pick<HandlerInput, "platform" | "caller" | "reservation">,
   accept: (jobId: string) => Promise<{ job: JobRecord }>,
-): Promise<{ job: JobRecord }> {
-  const { platform, caller } = input;
-  return platform.jobs.inTurn(rootOf(caller), async () => {
-    const reserved = await reserveJob(input);
-    if ("job" in reserved) return reserved;
-    await platform.quotas.check(caller.tenantId, "openJobs");
-    return accept(reserved.jobId);
-  });
+): Promise<JobRecord> {
+  const { platform, caller, reservation } = input;
+  const of = { tenantId: caller.tenantId, reserved: reservation };
+  return platform.jobs.inTurn(rootOf(caller), () => acceptReserved(platform, of, accept));
 }
 
 /**
@@ -104,10 +98,8 @@ export async function reserveJob(
   input: Pick<HandlerInput, "platform" | "caller" | "reservation">,
 ): Promise<{ job: JobRecord } | { jobId: string }> {
   const { platform, caller, reservation } = input;
-  if (reservation) reservation.isUsed = true;
-  if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
-  const job = await platform.jobs.adopt(caller.tenantId, reservation.jobId);
-  return job === null ? { jobId: reservation.jobId } : { job };
+  const job = await seekReserved(platform.jobs, caller.tenantId, reservation);
+  return job === null ? { jobId: reservation?.jobId ?? newId("job") } : { job };
 }
 
 /**
@@ -117,7 +109,7 @@ export async function reserveJob(
  * @throws AppError the job's own error; `wrong_state` when it was cancelled.
  */
 export async function replyWithJob(
-  input: Pick<HandlerInput, "platform" | "caller" | "signal" | "checkpoint">,
+  input: Pick<HandlerInput, "platform" | "caller" | "signal" | "checkpoint" | "reservation">,
   job: JobRecord,
   { status, preference }: { status: number; preference: ReturnType<typeof readPreference> },
 ): Promise<JsonReply> {
@@ -136,6 +128,7 @@ export async function replyWithJob(
   }
   if (!isFinal(record.status)) return toAcceptedReply(record, headers);
   if (record.status === "completed") return { status, headers, body: record.result };
+  if (input.reservation) input.reservation.state = "failed";
   throw toJobError(record);
 }
 

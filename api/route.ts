@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { ReservedJob } from "../src/jobs/reserved-job.ts";
 import type { AppError, ErrorCode, ErrorView } from "../src/lib/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import type { Role } from "../src/store/key-store.ts";
@@ -98,8 +99,8 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   rejection?: AppError;
   /** For a call with an `Idempotency-Key`: stores what to replay if this process dies. Call it once the work is accepted. */
   checkpoint(reply: JsonReply): Promise<void>;
-  /** Of such a call: its job's id, the same at every attempt, and whether one that died may have made the job; `isUsed` once `reserveJob` has looked for it. */
-  reservation?: { jobId: string; mayBeTaken: boolean; isUsed: boolean };
+  /** Of such a call: its job, if it makes one (`reserveJob`). */
+  reservation?: ReservedJob;
 };
 
 /** What the routes of a file share: who may call them, and where they stand in the documentation. */

@@ -1,4 +1,5 @@
 import { createHmac, randomUUID } from "node:crypto";
+import type { ReservedJob } from "../../src/jobs/reserved-job.ts";
 import { AppError, invalidRequest, isOfPart, unavailable } from "../../src/lib/errors.ts";
 import { newId } from "../../src/lib/ids.ts";
 import {
@@ -37,8 +38,8 @@ export type IdempotentCall = {
 /**
  * Runs a POST at most once for its `Idempotency-Key`, which belongs to the caller's subject in its role. A repeat gets the
  * first response, byte for byte, with `idempotent-replayed: true`, and `ignore` names what the first one ignored. Successes,
- * and the errors 404, 409 and 422, are kept; other errors and streams free the key. When a part did not answer, the call may have
- * been accepted all the same: its repeat takes it over, and finds the job that it made. A chat that waits for a run frees the key.
+ * and the errors 404, 409 and 422, are kept; other errors and streams free the key. A call whose job goes on, or may be there
+ * since a part did not answer, keeps its job's id instead: its repeat takes it over, and finds the job.
  * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs,
  * `quota_exceeded` where the tenant's responses leave no room for another one; what `reserve` and `inTurn` of the input throw.
  */
@@ -87,12 +88,16 @@ async function runClaimed(
     ignored.push(name);
     input.ignore(name);
   };
-  let isAccepted = false;
-  const checkpoint = (reply: JsonReply) => {
-    isAccepted = true;
-    return store.keep(claimed, toStored(reply, ignored), false);
-  };
-  const reservation = { jobId: claimed.jobId, mayBeTaken: claimed.isTakenOver, isUsed: false };
+  const checkpoint = (reply: JsonReply) => store.keep(claimed, toStored(reply, ignored), false);
+  const reservation: ReservedJob = { jobId: claimed.jobId, mayBeThere: claimed.isTakenOver, state: "unused" };
+  async function* freeing<T>(events: AsyncIterable<T>) {
+    try {
+      yield* events;
+    } finally {
+      if (!hasJob(reservation)) await store.release(claimed).catch(() => undefined); // it has failed: a repeat starts another
+    }
+  }
+  const free = () => (hasJob(reservation) ? store.letGo(claimed) : store.release(claimed));
   let reply: Reply;
   try {
     reply = await handle({ ...input, ignore, checkpoint, reservation });
@@ -101,22 +106,30 @@ async function runClaimed(
     const status = toStatus(error);
     if (finalErrorStatuses.has(status)) {
       await store.keep(claimed, toStored({ status, body: toErrorBody(error, input.requestId) }, ignored), true);
-    } else if (!isAccepted && reservation.isUsed && (isOfPart(error) || error.code === "internal"))
-      await store.letGo(claimed);
-    else await store.release(claimed);
+    } else {
+      const isRefused = reservation.state === "sought" && !isOfPart(error) && error.code !== "internal";
+      // Where this fails the lease ends by itself; the client is to get the error of its call.
+      await (isRefused ? store.release(claimed) : free()).catch(() => undefined);
+    }
     throw error;
   }
-  if (isStreamed(reply)) await store.release(claimed);
-  else if (isSecret) await store.keep(claimed, undefined, true);
+  if (isStreamed(reply)) {
+    await free();
+    return hasJob(reservation) && "events" in reply ? { ...reply, events: freeing(reply.events) } : reply;
+  }
+  if (isSecret) await store.keep(claimed, undefined, true);
   else {
     const stored = toStored(reply, ignored);
     const bytes = Buffer.byteLength(stored.body ?? "");
     const isKept = bytes <= MAX_KEPT_BYTES;
     if (isKept) noteBytes(bytes);
-    await (isKept ? store.keep(claimed, stored, true) : store.release(claimed));
+    await (isKept ? store.keep(claimed, stored, true) : free());
   }
   return reply;
 }
+
+/** Whether another attempt may find the job of this one. */
+const hasJob = ({ state }: ReservedJob) => state === "sought" || state === "accepted";
 
 /** `isTakenOver`: from a process that died before it recorded a response. */
 type Claimed = Claim & { jobId: string; isTakenOver: boolean };

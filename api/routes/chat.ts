@@ -149,7 +149,7 @@ export function toGatewayCaller(
     collections,
     surface,
     signal,
-    runJobId: reservation?.jobId,
+    runJob: reservation,
     onIgnored: ignore,
     mayRestore: reservation === undefined,
   };

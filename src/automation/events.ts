@@ -65,7 +65,7 @@ export function makeEvents(deps: EventsDeps) {
         const _id = newId("event");
         const record: EventRecord = {
           ...{ _id, tenantId, jobId, name, ...defined({ senderId, sourceId, type: event.type }) },
-          ...{ key: keyOf(sourceId ?? name, senderId ?? _id), data: JSON.stringify(data ?? null) },
+          ...{ key: keyOf(sourceId ?? name, senderId ?? jobId), data: JSON.stringify(data ?? null) },
           ...{ isOpen: true, createdAt: now, updatedAt: now, expireAt: new Date(now.getTime() + TAKEN_MS) },
         };
         await deps.quotas.check(tenantId, "openJobs");

@@ -4,6 +4,7 @@ import { runBodySchema } from "../agents/schemas.ts";
 import type { Composite } from "../composite/composite.ts";
 import { compositeBodySchema } from "../composite/schemas.ts";
 import type { Jobs } from "../jobs/jobs.ts";
+import { acceptReserved, type ReservedJob } from "../jobs/reserved-job.ts";
 import { AppError, invalidRequest } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
 import { toPlainWords, toSentence } from "../lib/issue-messages.ts";
@@ -11,7 +12,6 @@ import { collectionNameSchema } from "../rag/collections.ts";
 import type { Rag } from "../rag/rag.ts";
 import { ingestBodySchema } from "../rag/schemas.ts";
 import type { JobRecord } from "../store/job-record.ts";
-import { isDuplicateKey } from "../store/writes.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { type Caller, rootOf } from "../tenancy/roles.ts";
 import type { Workflows } from "../workflows/workflows.ts";
@@ -52,7 +52,7 @@ type StarterDeps = {
   workflows: Pick<Workflows, "accept" | "get">;
   composite: Pick<Composite, "accept" | "guard">;
   rag: Pick<Rag, "accept" | "refreshCollection" | "requireCollections">;
-  jobs: Pick<Jobs, "find" | "inTurn">;
+  jobs: Pick<Jobs, "adopt" | "inTurn">;
   quotas: Pick<Quotas, "check">;
 };
 
@@ -60,7 +60,7 @@ export type Starter = ReturnType<typeof makeStarter>;
 
 /** Starts what routes start by a request, through the same functions, once under an id of a job. */
 export function makeStarter(deps: StarterDeps) {
-  const { agents, workflows, composite, rag, jobs, quotas } = deps;
+  const { agents, workflows, composite, rag, jobs } = deps;
   const accept = async ({ caller, target, input, jobId }: Start): Promise<{ job: JobRecord }> => {
     const as = { caller, jobId, isInteractive: false };
     const { agentId, workflowId, ingest } = target;
@@ -105,16 +105,8 @@ export function makeStarter(deps: StarterDeps) {
       const { caller, target, jobId } = start;
       const { tenantId } = caller;
       if (target.refresh) return { documents: await rag.refreshCollection(caller, target.refresh.collection) };
-      const isThere = async () => (await jobs.find(tenantId, jobId)) !== null;
-      if (await isThere()) return {};
-      try {
-        await jobs.inTurn(rootOf(caller), async () => {
-          await quotas.check(tenantId, "openJobs");
-          await accept(start);
-        });
-      } catch (error) {
-        if (!isDuplicateKey(error) || !(await isThere())) throw error; // another process was faster
-      }
+      const reserved: ReservedJob = { jobId, mayBeThere: true, state: "unused" };
+      await jobs.inTurn(rootOf(caller), () => acceptReserved(deps, { tenantId, reserved }, () => accept(start)));
       return {};
     },
   };

@@ -43,7 +43,7 @@ export async function prepareAgentRun(
   };
   return {
     check: () => withRun(deps.agents.guard),
-    accept: (jobId) => withRun((run) => deps.agents.accept({ ...run, isInteractive: true, ...(jobId && { jobId }) })),
+    accept: (jobId) => withRun((run) => deps.agents.accept({ ...run, isInteractive: true, jobId })),
     makeNews({ subject: { runId = "" } }) {
       let seen = 0;
       const shownFrom = caller.resumes?.seen ?? 0;

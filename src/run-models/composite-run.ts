@@ -23,8 +23,7 @@ export function prepareCompositeRun(deps: RunModelsDeps, caller: ChatCaller, req
   };
   return {
     check: () => withBody(deps.composite.guard),
-    accept: (jobId) =>
-      withBody((body) => deps.composite.accept({ caller, body, isInteractive: true, ...(jobId && { jobId }) })),
+    accept: (jobId) => withBody((body) => deps.composite.accept({ caller, body, isInteractive: true, jobId })),
     makeNews:
       () =>
       async ({ type, data }) => {

@@ -9,6 +9,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { FinishReason } from "../gateway/providers/provider.ts";
 import type { JobEvent, Jobs } from "../jobs/jobs.ts";
+import type { ReservedJob } from "../jobs/reserved-job.ts";
 import type { Work } from "../jobs/work.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
@@ -21,20 +22,17 @@ export type RunModelsDeps = {
     "accept" | "guard" | "idOf" | "entries" | "askedBy" | "definitionOf" | "regulatedBy" | "list" | "get"
   >;
   composite: Pick<Composite, "accept" | "guard">;
-  jobs: Pick<Jobs, "find" | "get" | "events" | "cancel" | "inTurn">;
+  jobs: Pick<Jobs, "adopt" | "get" | "events" | "cancel" | "inTurn">;
   works: readonly Work[];
   quotas: Pick<Quotas, "check">;
   /** How long a chat waits for its run at most, in ms. */
   waitMs: number;
 };
 
-/**
- * Who chats. `runJobId`, where a call may be made again, is the id that the job of its run gets: the repeat finds the run of
- * the first attempt.
- */
+/** Who chats. `runJob`, where a call may be made again, is the job of its run: the repeat finds the run of the first attempt. */
 export type ChatCaller = GatewayCaller &
   Pick<Caller, "subject" | "role" | "collections"> & {
-    runJobId?: string | undefined;
+    runJob?: ReservedJob | undefined;
     /** Set for a visitor of a page. */
     visitor?: VisitorLimits;
     /** Whether the answer ends when its run asks for approvals: the caller shows them. Else the run is waited for. */
@@ -55,8 +53,8 @@ export type PlannedAnswer = PlannedChat | PlannedRun;
 export type PreparedRun = {
   /** Throws what refuses it before anything of it is kept. */
   check(): Promise<void>;
-  /** Checks and submits it, under this id of its job when there is one. */
-  accept(jobId?: string): Promise<{ job: JobRecord }>;
+  /** Checks and submits it, under this id of its job. */
+  accept(jobId: string): Promise<{ job: JobRecord }>;
   /** What happened in the run, as it is read at each event of its job. */
   makeNews(job: JobRecord): (event: JobEvent) => Promise<ChatDelta[]>;
   /** What the run answered, by the result of its job. */

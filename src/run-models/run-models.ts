@@ -7,6 +7,7 @@ import { settingFields } from "../gateway/providers/model.ts";
 import { AGENT, isRunModel } from "../gateway/run-model-names.ts";
 import { AWAITING_APPROVAL, toJobError } from "../jobs/job-outcome.ts";
 import type { JobEvent } from "../jobs/jobs.ts";
+import { acceptReserved } from "../jobs/reserved-job.ts";
 import { cancelWork } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, invalidRequest, isCancel } from "../lib/errors.ts";
@@ -79,6 +80,8 @@ export function makeChat(deps: RunModelsDeps) {
 
 function planRun(caller: ChatCaller, request: ChatRequest): PlannedRun {
   requireStrict(request);
+  // Said before it is accepted: a stream begins after its reply is there.
+  if (caller.runJob && !caller.resumes) caller.runJob.state = "sought";
   return { run: { caller, request }, ignored: ignoredByRun(request) };
 }
 
@@ -137,7 +140,10 @@ async function* followRun(
     }
   }
   const ended = await deps.jobs.get(caller.tenantId, job._id);
-  if (ended.status !== "completed") throw toJobError(ended);
+  if (ended.status !== "completed") {
+    if (caller.runJob) caller.runJob.state = "failed";
+    throw toJobError(ended);
+  }
   return run.toAnswer(ended.result);
 }
 
@@ -148,14 +154,9 @@ function isAtApproval({ type, data }: JobEvent): boolean {
 
 /** Submits the run, or finds it when an earlier attempt at the same call did. */
 async function submitOnce(deps: RunModelsDeps, caller: ChatCaller, { accept }: PreparedRun): Promise<JobRecord> {
-  const { tenantId, runJobId, resumes } = caller;
+  const { tenantId, runJob, resumes } = caller;
   if (resumes) return deps.jobs.get(tenantId, resumes.jobId);
-  return deps.jobs.inTurn(tenantId, async () => {
-    const known = runJobId === undefined ? null : await deps.jobs.find(tenantId, runJobId);
-    if (known) return known;
-    await deps.quotas.check(tenantId, "openJobs");
-    return (await accept(runJobId)).job;
-  });
+  return deps.jobs.inTurn(tenantId, () => acceptReserved(deps, { tenantId, reserved: runJob }, accept));
 }
 
 /** The events of a run's job, for as long as is waited. */

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { patternIds } from "../../src/composite/patterns.ts";
+import type { ReservedJob } from "../../src/jobs/reserved-job.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 import type { AgentUpstream } from "../support/agent-upstream.ts";
@@ -371,7 +372,8 @@ describe("chats with an agent in the place of a model", function () {
     const known = await platform.tenancy.authenticate(key);
     if (known === null) throw new Error("the key is not known");
     const signal = new AbortController().signal;
-    const caller = { ...known, surface: "openai", signal, runJobId: "job_00000000000000000000000007" };
+    const runJob: ReservedJob = { jobId: "job_00000000000000000000000007", mayBeThere: true, state: "unused" };
+    const caller = { ...known, surface: "openai", signal, runJob };
     const chat = { model: "agent:Adder", messages: [{ role: "user" as const, content: "What is 4 + 2?" }] };
     const first = await platform.chat.complete(caller, chat);
     const again = await platform.chat.complete(caller, chat);

@@ -20,12 +20,15 @@ describe("chats whose runs no worker takes", () => {
 
   it("end with an error that names the run, which goes on; and at the quota of open jobs", async () => {
     const body = { model: "composite:critique:coding", messages };
-    const answer = await member.post(CHAT, body);
+    const headers = { "idempotency-key": "overdue" };
+    const answer = await member.post(CHAT, body, { headers });
     expect([answer.status, answer.at("error.code")], answer.text).to.deep.equal([504, "timeout"]);
     expect(answer.headers.get("x-should-retry")).to.equal("false");
     const id = answer.string("error.details.executionId");
     expect(answer.string("error.message")).to.contain(`${id} did not end within 0.1 s.`);
     expect((await member.get(`/composite/executions/${id}`)).at("status")).to.equal("queued");
+    const again = await member.post(CHAT, body, { headers });
+    expect([again.status, again.at("error.details.executionId")], again.text).to.deep.equal([504, id]);
     const { events } = await member.events("POST", CHAT, { body: { ...body, stream: true } });
     const last = (await Array.fromAsync(events)).at(-1);
     expect(valueAt(last?.data, "error.code")).to.equal("timeout");

@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
+import { MongoNetworkError } from "mongodb";
 import { Webhook } from "standardwebhooks";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -89,6 +90,23 @@ describe("an event", () => {
     expect(await firings(id)).to.have.length(1);
     await send("paid", { id: "invoice-2" });
     expect(await firings(id)).to.have.length(2);
+  });
+
+  it("without an id is taken once by the Idempotency-Key of its call, when the store's answer was lost", async () => {
+    const id = await trigger({ event: "posted" });
+    const { jobs } = test.platform.store;
+    const { insert } = jobs;
+    jobs.insert = async (record) => {
+      jobs.insert = insert;
+      await insert(record);
+      throw new MongoNetworkError("the answer is lost");
+    };
+    const call = () => client.post("/events/posted", {}, { headers: { "idempotency-key": "posted" } });
+    expect((await call()).status).to.equal(503);
+    const repeat = await call();
+    expect(repeat.status, repeat.text).to.equal(202);
+    await ended(repeat.string("jobId"));
+    expect(await firings(id)).to.have.length(1);
   });
 
   it("may hold what no text and no number can", async () => {

@@ -307,8 +307,8 @@ describe("a call with an idempotency key", () => {
     store.takeOver = takeOver;
     expect(await ask("k")).to.equal(reply);
     expect(runs.map(({ reservation }) => reservation)).to.deep.equal([
-      { jobId, mayBeTaken: false, isUsed: false },
-      { jobId, mayBeTaken: true, isUsed: false },
+      { jobId, mayBeThere: false, state: "unused" },
+      { jobId, mayBeThere: true, state: "unused" },
     ]);
     expect(only().token).to.not.equal(token);
     expect(await ask("k")).to.have.property("body", '{"id":1}');
@@ -351,7 +351,7 @@ describe("a call with an idempotency key", () => {
     expect(await ask("k", { path: "/others" })).to.have.nested.property("headers.idempotent-replayed");
     const [first, second, ...more] = runs.map(({ reservation }) => reservation);
     expect(more).to.deep.equal([]);
-    expect(second?.mayBeTaken).to.equal(false);
+    expect(second?.mayBeThere).to.equal(false);
     expect(second?.jobId).to.not.equal(first?.jobId);
   });
 });

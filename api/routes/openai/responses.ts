@@ -124,7 +124,7 @@ async function makeInBackground(
   await platform.chat.check(asking, request).catch(withOwnNames(places));
   const { surface } = asking;
   const caller = { tenantId, ...toStoredCaller(input.caller), surface };
-  const { job } = await acceptOnce(input, (jobId) =>
+  const job = await acceptOnce(input, (jobId) =>
     platform.responses.accept({ caller, body, options: request.options ?? {}, conversation, jobId, resumes }),
   );
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { errorOf } from "../../../definitions/runs.ts";
 import { chatOptionsSchema } from "../../../gateway/chat/request.ts";
 import { responsesQueue } from "../../../jobs/queues.ts";
+import type { ReservedJob } from "../../../jobs/reserved-job.ts";
 import { defineWork, recordsOf, type Work, type WorkContext } from "../../../jobs/work.ts";
 import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../../../lib/errors.ts";
 import { derivedId, idSchema } from "../../../lib/ids.ts";
@@ -133,8 +134,8 @@ async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse
   const { _id: from, tenantId, createdAt: at } = record;
   // The run of an agent or a pattern is found again by the next attempt.
   const { surface, ...stored } = record.caller;
-  const runJobId = derivedId("job", { at, from });
-  const about = { surface, signal, origin: { jobId }, runJobId, resumes, endsAtApproval: true as const };
+  const runJob: ReservedJob = { jobId: derivedId("job", { at, from }), mayBeThere: true, state: "unused" };
+  const about = { surface, signal, origin: { jobId }, runJob, resumes, endsAtApproval: true as const };
   const caller: ChatCaller = { ...fromStoredCaller(tenantId, stored), ...about };
   const begun: ResponseObject = { ...readResponse(record), status: "in_progress" };
   const rounds = { past: readRounds(record.rounds), keep: keepRounds(store, record) };

@@ -1,8 +1,8 @@
-import { useState } from "preact/hooks";
 import { AgentForm } from "./agent-form.js";
 import { AgentTrial } from "./agent-trial.js";
 import { post } from "./api.js";
 import { DefinitionList, DefinitionPage } from "./definitions.js";
+import { useDraft } from "./drafts.js";
 import { html } from "./html.js";
 import { useAction } from "./load.js";
 import { navigate } from "./router.js";
@@ -27,7 +27,7 @@ const kind = {
 
 /** @param {{ definition: any }} props */
 function RunForm({ definition }) {
-  const [input, setInput] = useState("");
+  const [input, setInput, forget] = useDraft("question");
   const { run, error, isBusy } = useAction();
   /** @param {Event} event */
   const submit = (event) => {
@@ -35,6 +35,7 @@ function RunForm({ definition }) {
     run(async () => {
       const headers = { prefer: "respond-async" };
       const { jobId } = await post(`/agents/${definition.agentId}/run`, { input }, { headers });
+      forget();
       navigate(`/console/runs/${jobId}`);
     });
   };

@@ -7,6 +7,7 @@ import { Call, Calls } from "./calls.js";
 import { Connection, RECOVERED, recover } from "./connection.js";
 import { Document, Documents } from "./documents.js";
 import { forgetDrafts } from "./drafts.js";
+import { Feedback } from "./feedback.js";
 import { Guards } from "./guards.js";
 import { Home } from "./home.js";
 import { html } from "./html.js";
@@ -37,6 +38,7 @@ const screens = {
   "message-batches": { title: "Batch of messages", one: MessageBatch },
   files: { title: "File", one: File },
   documents: { title: "Documents", isListed: true, all: Documents, one: Document },
+  feedback: { title: "Feedback", all: Feedback },
   playground: { title: "Playground", isListed: true, all: Playground },
   calls: { title: "Calls", isListed: true, all: Calls, one: Call },
   agents: { title: "Agents", isListed: true, all: Agents, one: Agents },

@@ -1,7 +1,7 @@
 import { useCallback } from "preact/hooks";
 import { post, toQuery } from "./api.js";
 import { useDraft } from "./drafts.js";
-import { Filters, filterOf, toListQuery } from "./filters.js";
+import { DefinitionChoice, Filters, filterOf, toListQuery } from "./filters.js";
 import { html } from "./html.js";
 import { useAction, useJobChanges, useList, useLoad } from "./load.js";
 import { Markdown } from "./markdown.js";
@@ -30,12 +30,13 @@ const row = (
 
 /** @param {{ id: string, onDecided: () => void }} props */
 function Decision({ id, onDecided }) {
-  const [comment, setComment] = useDraft("comment", "");
+  const [comment, setComment, forget] = useDraft("comment");
   const { run, error, isBusy } = useAction();
   /** @param {"approved" | "rejected"} decision */
   const decide = (decision) => () =>
     run(async () => {
       await post(`/workflows/approvals/${id}/decide`, { decision, ...(comment.trim() === "" ? {} : { comment }) });
+      forget();
       onDecided();
     });
   return html`<div class="card"><${Field} label="Comment (optional)" rows="2" value=${comment} onInput=${setComment} />
@@ -91,6 +92,7 @@ function ApprovalList({ query }) {
   const choose = (chosen) => navigate(`${path}?${toQuery({ ...filter, status: chosen })}`);
   const empty = html`${status === "pending" ? "Nothing waits for a decision." : "None."} A <a href="/console/workflows">workflow</a> asks by a step <code>human_approval</code>, an <a href="/console/agents">agent</a> by a tool with <code>approval</code>.`;
   return html`<h1>Approvals</h1><${Filters} key=${query.toString()} path=${path} filter=${filter}>
-      <${Choice} label="Approvals that are" value=${status} options=${states} onChange=${choose} /></${Filters}>
+      <${Choice} label="Approvals that are" value=${status} options=${states} onChange=${choose} />
+      <${DefinitionChoice} filter=${filter} onChoose=${(/** @type {object} */ change) => navigate(`${path}?${toQuery({ ...filter, ...change })}`)} /></${Filters}>
     <${Table} list=${list} columns=${["What", "Status", "For", "Asked for by", "Requested", status === "pending" ? "Until" : "By"]} row=${row} empty=${empty} />`;
 }

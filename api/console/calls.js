@@ -1,5 +1,5 @@
 import { toQuery } from "./api.js";
-import { Filters, filterOf, Given, toListQuery } from "./filters.js";
+import { DefinitionChoice, Filters, filterOf, Given, toListQuery } from "./filters.js";
 import { html } from "./html.js";
 import { useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
@@ -28,8 +28,6 @@ const labels = {
   keyId: "Of the key",
   jobId: "Of the job",
   runId: "Of the run",
-  agentId: "Of the agent",
-  workflowId: "Of the workflow",
   requestId: "Of the request",
   endUser: "Made for",
 };
@@ -50,6 +48,7 @@ export function Calls({ query }) {
   return html`<h1>Calls</h1><${Filters} key=${query.toString()} path=${path} filter=${filter}>
       <${Choice} label="Outcome" value=${filter.status ?? ""} options=${outcomes} all="all" onChange=${(/** @type {string} */ status) => choose({ status })} />
       <${Choice} label="Kind" value=${filter.kind ?? ""} options=${kinds} all="all" onChange=${(/** @type {string} */ kind) => choose({ kind })} />
+      <${DefinitionChoice} filter=${filter} onChoose=${choose} />
     </${Filters}><${Given} path=${path} filter=${filter} labels=${labels} />
     <${Table} list=${list} columns=${["When", "Model", "Surface", "Outcome", "Tokens", "Cost", "Took"]} row=${row} empty=${empty} />`;
 }

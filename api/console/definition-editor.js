@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, post, put } from "./api.js";
 import { Diff } from "./diff.js";
+import { useDraft } from "./drafts.js";
 import { html } from "./html.js";
 import { useAction } from "./load.js";
 import { bodyOf, unknownFields, useReference } from "./reference.js";
@@ -74,30 +75,46 @@ function Conflict({ theirs, mine, onTake, onKeep }) {
  * `Trial`: tries a draft that is not saved; `checks`: the path that says what is wrong with one
  */
 
+/**
+ * The text of a draft, with the version that it began with: it is kept through a reload, when another version may be there.
+ * @param {any} definition @param {object} example
+ */
+function useDefinition(definition, example) {
+  const current = definition?.version ?? 0;
+  const original = definition ? toText(definition) : JSON.stringify(example, null, 2);
+  const [kept, keep, forget] = useDraft("definition", `${current}\n${original}`);
+  const end = kept.indexOf("\n");
+  const [version, text] = [Number(kept.slice(0, end)), kept.slice(end + 1)];
+  /** @param {string} next */
+  const setText = (next) => keep(`${next === original ? current : version}\n${next}`);
+  return { text, version, isEdited: text !== original, setText, forget };
+}
+
 /** @param {{ kind: Kind, definition?: any, onSaved?: (saved: any) => void }} props */
 export function Editor({ kind, definition, onSaved }) {
-  const original = definition ? toText(definition) : JSON.stringify(kind.example, null, 2);
-  const [text, setText] = useState(original);
+  const { text, version, isEdited, setText, forget } = useDefinition(definition, kind.example);
   const [view, setView] = useState("form");
   const [theirs, setTheirs] = useState(/** @type {any} */ (undefined));
   const reference = useReference();
   const { run, error, isBusy } = useAction();
-  useEffect(() => {
-    setText(original);
-    setTheirs(undefined);
-  }, [original]);
   const draft = readDraft(text);
   const problems = useCheck(kind.checks !== undefined && reference?.paths[kind.checks] ? kind.checks : undefined, text);
   const unknown = reference && draft ? unknownFields(reference, bodyOf(reference, kind.path), draft) : [];
   const place = placeOf(text, error);
   const id = definition?.[kind.idField];
-  /** @param {number} version that is replaced */
-  const save = async (version) => {
+  /** @param {any} saved */
+  const take = (saved) => {
+    forget();
+    setTheirs(undefined);
+    onSaved?.(saved);
+  };
+  /** @param {number} replaced */
+  const save = async (replaced) => {
     try {
-      onSaved?.(await put(`${kind.path}/${id}`, { ...JSON.parse(text), version }));
+      take(await put(`${kind.path}/${id}`, { ...JSON.parse(text), version: replaced }));
     } catch (failure) {
       const current = /** @type {any} */ (failure).status === 409 ? await get(`${kind.path}/${id}`) : undefined;
-      if (current === undefined || current.version === version) throw failure;
+      if (current === undefined || current.version === replaced) throw failure;
       setTheirs(current);
     }
   };
@@ -110,8 +127,9 @@ export function Editor({ kind, definition, onSaved }) {
     )
       return;
     run(async () => {
-      if (definition) return save(definition.version);
+      if (definition) return save(version);
       const made = await post(kind.path, JSON.parse(text));
+      forget();
       navigate(`/console/${kind.screen}/${made[kind.idField]}`);
     });
   };
@@ -127,8 +145,9 @@ export function Editor({ kind, definition, onSaved }) {
       }</div>
       ${unknown.length > 0 ? html`<p class="problem" role="status">Not known: ${unknown.map((name) => html`<code>${name}</code> `)}</p>` : null}
       ${problems.length > 0 ? html`<ul class="wide problems">${problems.map(({ path, message }) => html`<li class="bad"><code>${path}</code> ${message}</li>`)}</ul>` : null}
-      <button type="submit" disabled=${isBusy || (definition && text === original)}>${definition ? `Save as version ${definition.version + 1}` : "Create"}</button></form>
+      <button type="submit" disabled=${isBusy || (definition && !isEdited)}>${definition ? `Save as version ${definition.version + 1}` : "Create"}</button>
+      ${isEdited ? html`<button type="button" onClick=${forget}>Discard the draft</button>` : null}</form>
     <${Problem} error=${error} />${place && !isForm ? html`<p class="problem">The mistake is in line ${place.line}.</p>` : null}
-    ${theirs ? html`<${Conflict} theirs=${theirs} mine=${text} onTake=${() => onSaved?.(theirs)} onKeep=${() => run(() => save(theirs.version))} />` : null}
+    ${theirs ? html`<${Conflict} theirs=${theirs} mine=${text} onTake=${() => take(theirs)} onKeep=${() => run(() => save(theirs.version))} />` : null}
     ${kind.Trial && draft ? html`<${kind.Trial} draft=${draft} />` : null}`;
 }

@@ -4,7 +4,7 @@ import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { Publish } from "./publish.js";
 import { navigate } from "./router.js";
-import { Facts, IdLink, Problem, Table, Time } from "./ui.js";
+import { Facts, Id, IdLink, Problem, Table, Time } from "./ui.js";
 import { Versions } from "./versions.js";
 
 /** Agents and workflows: lists, and a page of each definition. */
@@ -17,7 +17,7 @@ export function DefinitionList({ kind }) {
   /** @param {any} item */
   const row = (item) =>
     html`<tr><td><${IdLink} id=${item[kind.idField]} text=${item.name} /></td>${kind.cells(item)}<td>${item.version}</td><td>${item.createdBy}</td><td><${Time} at=${item.updatedAt} /></td></tr>`;
-  return html`<h1>${kind.title}</h1><${Table} list=${list} columns=${["Name", ...kind.columns, "Version", "By", "Changed"]} row=${row} />
+  return html`<h1>${kind.title}</h1><${Table} list=${list} columns=${["Name", ...kind.columns, "Version", "By", "Changed"]} row=${row} empty=${`There are none yet. The first one is ready below: change it, and press Create.`} />
     <h2>New</h2><${Editor} kind=${kind} />`;
 }
 
@@ -44,7 +44,7 @@ export function DefinitionPage({ kind, id, RunForm }) {
   const row = (one) =>
     html`<tr><td><${IdLink} id=${one.jobId} text=${one.runId} /></td><td>${one.agentVersion ?? one.version}</td><td>${one.status.replace("_", " ")}</td><td><${Time} at=${one.createdAt} /></td></tr>`;
   return html`<h1>${value.name}</h1>
-    <${Facts} facts=${[["Id", html`<code>${id}</code>`], ["Version", value.version], ["Changed", html`<${Time} at=${value.updatedAt} />`], ["By", value.createdBy]]} />
+    <${Facts} facts=${[["Id", html`<${Id} id=${id} />`], ["Version", value.version], ["Changed", html`<${Time} at=${value.updatedAt} />`], ["By", value.createdBy]]} />
     <h2>Run it</h2><${RunForm} definition=${value} />
     <h2>Runs</h2><${Table} list=${runs} columns=${["Run", "Version", "Status", "Begun"]} row=${row} empty="It has not run yet." />
     <${Publish} published=${value.publish} save=${publish} />

@@ -1,11 +1,12 @@
 import { useCallback, useState } from "preact/hooks";
 import { AddDocuments } from "./add-documents.js";
-import { call, remove, toQuery } from "./api.js";
-import { FindPassages, placeOf } from "./find-passages.js";
+import { call, post, remove, toQuery } from "./api.js";
+import { placeOf } from "./citations.js";
+import { FindPassages } from "./find-passages.js";
 import { html } from "./html.js";
 import { useAction, useJobChanges, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
-import { Badge, Choice, Facts, Field, IdLink, number, Problem, Table, Text, Time } from "./ui.js";
+import { Badge, Choice, Facts, Field, Id, IdLink, number, Problem, Table, Text, Time } from "./ui.js";
 
 const states = ["indexed", "queued", "processing", "failed"];
 
@@ -33,6 +34,9 @@ function Failed({ failed, href }) {
   return html`<section class="card"><h2><a href=${href}>Failed documents</a> <span class="meta">${number(failed.items.length)}${failed.next === null ? "" : "+"}</span></h2>
     <ul class="plain">${failed.items.map((/** @type {any} */ one) => html`<li><${IdLink} id=${one.documentId} text=${one.title} /> <span class="bad">${one.error?.message}</span></li>`)}</ul></section>`;
 }
+
+const empty =
+  "There are none here. Drop files above, or add a page by its URL or a text: what is indexed, questions find.";
 
 /** @param {{ query: URLSearchParams }} props */
 export function Documents({ query }) {
@@ -74,7 +78,7 @@ export function Documents({ query }) {
     ${filter.status === "failed" ? null : html`<${Failed} failed=${failed} href=${addressOf({ status: "failed" })} />`}
     <form onSubmit=${submit}><${Choice} label="Status" value=${filter.status} options=${states} onChange=${(/** @type {string} */ status) => choose({ status })} />
       <${Field} label="Title holds" value=${title} onInput=${setTitle} /><button type="submit">Find</button></form>
-    <${Table} list=${list} columns=${["Title", "Status", "Collection", "Chunks", "Source", "Changed"]} row=${row} /><${FindPassages} collection=${filter.collection} />`;
+    <${Table} list=${list} columns=${["Title", "Status", "Collection", "Chunks", "Source", "Changed"]} row=${row} empty=${empty} /><p><a href="/console/feedback">Feedback on answers</a></p><${FindPassages} collection=${filter.collection} />`;
 }
 
 /**
@@ -101,10 +105,18 @@ function Replace({ document: { documentId, source }, onReplaced }) {
   return html`${control}${isBusy ? html`<span class="busy-note" role="status">Working …</span>` : null}<${Problem} error=${error} />`;
 }
 
-/** @param {{ id: string }} props */
-export function Document({ id }) {
+/** Reads the source of a document that has failed again. @param {{ jobId: string, onStarted: () => void }} props */
+function Retry({ jobId, onStarted }) {
+  const { run, error, isBusy } = useAction();
+  const retry = () => run(() => post(`/jobs/${jobId}/retry`, undefined), onStarted);
+  return html`<button type="button" disabled=${isBusy} onClick=${retry}>Retry</button><${Problem} error=${error} />`;
+}
+
+/** @param {{ id: string, query: URLSearchParams }} props `chunk` in the query: what the list of chunks begins with */
+export function Document({ id, query }) {
   const document = useLoad(`/rag/documents/${id}`);
-  const chunks = useList(`/rag/documents/${id}/chunks?limit=20`);
+  const chunkId = query.get("chunk") ?? "";
+  const chunks = useList(`/rag/documents/${id}/chunks?${toQuery({ limit: 20, chunkId })}`);
   const { run, error } = useAction();
   const { reload } = document;
   const { reload: reloadChunks } = chunks;
@@ -128,11 +140,11 @@ export function Document({ id }) {
   };
   /** @param {any} chunk */
   const row = (chunk) =>
-    html`<tr><td>${chunk.n + 1}</td><td><span class="meta">${placeOf(chunk)}</span><p class="thought">${chunk.content}</p></td><td>${chunk.tokens}</td></tr>`;
+    html`<tr class=${chunk.chunkId === chunkId ? "meant" : ""}><td>${chunk.n + 1}</td><td><span class="meta">${placeOf(chunk)}</span><p class="thought">${chunk.content}</p></td><td>${chunk.tokens}</td></tr>`;
   return html`<h1>${title} <${Badge} text=${status} /></h1>
-    <${Facts} facts=${[["Document", html`<code>${id}</code>`], ["Source", source.name ?? source.url ?? source.kind], ["Collection", html`<a href="/console/documents?${toQuery({ collection: document.value.collection })}">${document.value.collection}</a>`], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`], ["Must be complete", document.value.requireComplete && "yes"]]} />
+    <${Facts} facts=${[["Document", html`<${Id} id=${id} />`], ["Source", source.name ?? source.url ?? source.kind], ["Collection", html`<a href="/console/documents?${toQuery({ collection: document.value.collection })}">${document.value.collection}</a>`], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`], ["Must be complete", document.value.requireComplete && "yes"]]} />
     <${Problem} error=${failure} /><${Warnings} warnings=${warnings} />
     ${Object.keys(metadata).length > 0 ? html`<${Text} value=${metadata} label="Metadata" />` : null}
-    <div class="actions"><${Replace} document=${document.value} onReplaced=${reload} /><button type="button" class="rejected" onClick=${drop}>Delete</button></div><${Problem} error=${error} />
-    <h2>Chunks</h2><${Table} list=${chunks} columns=${["#", "Text", "Tokens"]} row=${row} empty="No chunks yet." /><${FindPassages} documentId=${id} />`;
+    <div class="actions">${failure ? html`<${Retry} jobId=${jobId} onStarted=${reload} />` : null}<${Replace} document=${document.value} onReplaced=${reload} /><button type="button" class="rejected" onClick=${drop}>Delete</button></div><${Problem} error=${error} />
+    <h2 id="chunks">Chunks</h2>${chunkId === "" ? null : html`<p class="meta">From the passage on that was cited. <a href=${`/console/documents/${id}`}>All chunks</a></p>`}<${Table} list=${chunks} columns=${["#", "Text", "Tokens"]} row=${row} empty="No chunks yet." /><${FindPassages} documentId=${id} />`;
 }

@@ -10,12 +10,6 @@ const edited = new Set();
 
 export const isEdited = () => edited.size > 0;
 
-/** Forgets what was typed on this page. */
-export function clearDrafts() {
-  for (const key of edited) sessionStorage.removeItem(key);
-  edited.clear();
-}
-
 /** Forgets what was typed on all pages, as at sign-out. */
 export function forgetDrafts() {
   const keys = Array.from({ length: sessionStorage.length }, (_, at) => sessionStorage.key(at) ?? "");
@@ -24,30 +18,35 @@ export function forgetDrafts() {
 }
 
 /**
- * A text that a person edits; as `useState`.
+ * A text that a person edits; as `useState`. Until it is changed it is `initial`, whatever that becomes.
  * @param {string} name of the field on its page
- * @param {string} initial
- * @returns {[string, (text: string) => void]}
+ * @param {string} [initial]
+ * @returns {[string, (text: string) => void, () => void]} the last one forgets what was typed, as when it was sent
  */
-export function useDraft(name, initial) {
+export function useDraft(name, initial = "") {
   const [key] = useState(() => keyOf(name));
-  const [text, setText] = useState(() => sessionStorage.getItem(key) ?? initial);
+  const [typed, setTyped] = useState(() => sessionStorage.getItem(key) ?? undefined);
   useEffect(() => {
     if (sessionStorage.getItem(key) !== null) edited.add(key);
     return () => void edited.delete(key); // the text stays for who comes back
   }, [key]);
+  const forget = () => {
+    setTyped(undefined);
+    edited.delete(key);
+    sessionStorage.removeItem(key);
+  };
   /** @param {string} next */
   const change = (next) => {
-    setText(next);
-    if (next === initial) {
-      edited.delete(key);
-      sessionStorage.removeItem(key);
-      return;
-    }
+    if (next === initial) return forget();
+    setTyped(next);
     edited.add(key);
-    sessionStorage.setItem(key, next);
+    try {
+      sessionStorage.setItem(key, next);
+    } catch {
+      sessionStorage.removeItem(key); // larger than the browser keeps: only this page has it
+    }
   };
-  return [text, change];
+  return [typed ?? initial, change, forget];
 }
 
 /** Whether a person wants to leave the page, asked if something there was typed and not sent. */

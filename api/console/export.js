@@ -10,7 +10,7 @@ const MAX_ROWS = 10_000;
 const SAVE_MS = 60_000;
 
 /** Gives the browser a file to save. @param {string} name @param {string} text @param {string} type */
-function save(name, text, type) {
+export function save(name, text, type) {
   const address = URL.createObjectURL(new Blob([text], { type }));
   Object.assign(document.createElement("a"), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), SAVE_MS);

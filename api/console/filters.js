@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import { toQuery } from "./api.js";
 import { html } from "./html.js";
+import { useList } from "./load.js";
 import { navigate } from "./router.js";
-import { Field } from "./ui.js";
+import { Choice, Field } from "./ui.js";
 
 /** Search, time range and filters of a list, all in the address. */
 
@@ -64,6 +65,21 @@ export function Filters({ path, filter, children }) {
       ${Object.entries(names).map(([name, shown]) => html`<option value=${name} selected=${name === filter.range}>${shown}</option>`)}</select></label>
     ${filter.range === "own" ? html`<${Field} label="From" type="datetime-local" value=${since} onInput=${setSince} /><${Field} label="To" type="datetime-local" value=${until} onInput=${setUntil} />` : null}
     ${children}<button type="submit">Find</button>${isFiltered ? html`<a href=${path}>All</a>` : null}</form>`;
+}
+
+/** Whose runs and calls a list has: those of an agent or of a workflow. @param {{ filter: Record<string, string>, onChoose: (change: object) => void }} props */
+export function DefinitionChoice({ filter, onChoose }) {
+  const agents = useList("/agents?limit=100").items;
+  const workflows = useList("/workflows?limit=100").items;
+  const nameOf = new Map(
+    [...agents, ...workflows].map(({ agentId, workflowId, name }) => [agentId ?? workflowId, name]),
+  );
+  const value = filter.agentId || filter.workflowId || "";
+  const options = [...new Set([...nameOf.keys(), ...(value ? [value] : [])])];
+  /** @param {string} id */
+  const choose = (id) =>
+    onChoose({ agentId: id.startsWith("agt_") ? id : "", workflowId: id.startsWith("wf_") ? id : "" });
+  return html`<${Choice} label="Agent or workflow" value=${value} options=${options} nameOf=${(/** @type {string} */ id) => nameOf.get(id) ?? id} all="all" onChange=${choose} />`;
 }
 
 /** The filters of the address that have no choice of their own, each with a link that takes it away. @param {{ path: string, filter: Record<string, string>, labels: Record<string, string>, names?: Map<string, string> }} props */

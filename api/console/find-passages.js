@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import { post } from "./api.js";
+import { PassageLink, placeOf } from "./citations.js";
 import { html } from "./html.js";
 import { useAction } from "./load.js";
-import { Choice, duration, Field, IdLink, money, number, Problem } from "./ui.js";
+import { Choice, duration, Field, money, number, Problem } from "./ui.js";
 
 /** The search of documents, with all that a query may ask for. */
 
@@ -46,10 +47,6 @@ function toBody({ text, mode, topK, filter, minCoverage, hasRewriting, hasRerank
 /** @param {number} share */
 const percent = (share) => `${Math.round(share * 100)} %`;
 
-/** Where in its document a passage is. @param {{ heading?: string, page?: number }} place */
-export const placeOf = ({ heading, page }) =>
-  [heading, page === undefined ? undefined : `page ${page}`].filter(Boolean).join(", ");
-
 /** What became of rewriting and rerank, if they were asked for. @param {{ outcome: any }} props */
 function Reports({ outcome: { coverage, rewrite, rerank, warnings = [] } }) {
   return html`<ul class="plain meta">
@@ -66,9 +63,7 @@ function Found({ outcome }) {
     results.length === 0
       ? html`<p class="hint" role="status">Nothing was found.</p>`
       : html`<ol class="passages">${results.map(
-          (
-            /** @type {any} */ one,
-          ) => html`<li class="card"><h3><${IdLink} id=${one.documentId} text=${one.title} /></h3>
+          (/** @type {any} */ one) => html`<li class="card"><h3><${PassageLink} one=${one} /></h3>
         <p class="meta">score ${one.score.toFixed(3)}, similarity of meaning ${one.similarity.toFixed(3)}, coverage ${percent(one.coverage)}${placeOf(one) ? `, ${placeOf(one)}` : ""}, chunk ${number(one.index + 1)}</p>
         <p class="thought">${one.content}</p></li>`,
         )}</ol>`

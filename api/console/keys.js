@@ -1,16 +1,20 @@
 import { useState } from "preact/hooks";
 import { post, put, remove } from "./api.js";
-import { Copy } from "./copy.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { CustomProviders, ProviderKeys } from "./providers.js";
-import { Choice, Facts, Field, IdLink, money, number, Problem, Table, Time } from "./ui.js";
+import { bytes, Choice, Code, Copy, Facts, Field, IdLink, money, number, Problem, Table, Time } from "./ui.js";
 
-/** A key that was just made, which is shown this once. @param {{ text: string | undefined, label: string }} props */
-function Once({ text, label }) {
+/** A key that was just made, which is shown this once. @param {{ text: string | undefined, label: string, what: string }} props */
+function Once({ text, label, what }) {
   if (text === undefined) return null;
-  return html`<div class="card" role="status"><p>${label}</p><pre tabindex="0">${text}</pre><p class="actions"><${Copy} text=${text} /></p></div>`;
+  return html`<div class="card" role="status"><p>${label}</p><${Code} text=${text} what=${what} /></div>`;
 }
+
+/** A quota's name in words: `runBytes` is shown as an amount of runs. @param {string} name */
+const quotaNames = (name) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+/** @param {string} name */
+const amountOf = (name) => (/bytes$/i.test(name) ? bytes : number);
 
 /** The end of a day in the reader's zone. @param {string} day */
 const endOf = (day) => new Date(`${day}T23:59:59`).toISOString();
@@ -55,13 +59,13 @@ function ApiKeys({ me }) {
   const row = (
     one,
   ) => html`<tr><td>${one.name ?? ""} <code>${one.keyPreview}</code></td><td>${one.role}</td><td>${one.subject}</td><td>${one.collections?.join(", ") ?? "all"}</td><td>${one.expiresAt ? html`<${Time} at=${one.expiresAt} />` : "never"}</td><td>${one.lastUsedAt ? html`<${Time} at=${one.lastUsedAt} />` : "never"}</td>
-    <td>${usage.value ? money(spent.get(one.keyId) ?? 0) : ""}</td><td><a href="/console/calls?keyId=${one.keyId}">calls</a></td><td><${Copy} text=${one.keyId} label="Copy id" /> ${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
+    <td>${usage.value ? money(spent.get(one.keyId) ?? 0) : ""}</td><td><a href="/console/calls?keyId=${one.keyId}">calls</a></td><td><${Copy} text=${one.keyId} what="the id" /> ${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
   return html`<section><h2>API keys</h2><${Table} list=${list} columns=${["Key", "Role", "Who", "Collections", "Ends", "Last used", "Spend of 30 days", "Calls", ""]} row=${row} />
     <form onSubmit=${submit}><${Field} label="Name" value=${given.name} onInput=${set("name")} placeholder="laptop" /><${Field} label="Who" value=${given.subject} onInput=${set("subject")} placeholder=${me.subject} />
       <${Choice} label="Role" value=${given.role} options=${["member", "admin", "owner"]} onChange=${set("role")} />
       <${Field} label="Only these collections (optional)" value=${given.collections} onInput=${set("collections")} list="key-collections" placeholder="manuals, faq" /><datalist id="key-collections">${known.items.map(({ name }) => html`<option value=${name}></option>`)}</datalist>
       <${Field} label="Last day (optional)" type="date" value=${given.lastDay} onInput=${set("lastDay")} /><button type="submit" disabled=${isBusy}>Make a key</button></form>
-    <${Problem} error=${error} /><${Once} text=${made} label="The new key. It is shown only now:" /></section>`;
+    <${Problem} error=${error} /><${Once} text=${made} label="The new key. It is shown only now:" what="the key" /></section>`;
 }
 
 function WidgetKeys() {
@@ -102,10 +106,10 @@ function WidgetKeys() {
   const row = (one) =>
     html`<tr><td><code>${one.keyPreview}</code></td><td><${IdLink} id=${one.agent_id} text=${nameOf(one.agent_id)} /></td><td>${one.searches ? (one.collections?.join(", ") ?? "all that its agent finds") : ""}</td><td>${one.allowedOrigins?.join(", ") ?? "any page"}</td><td>${one.monthlyBudgetUsd === undefined ? "" : money(one.monthlyBudgetUsd)}</td><td><${Time} at=${one.createdAt} /></td><td><a href="/console/calls?keyId=${one.id}">calls</a></td><td><button type="button" onClick=${revoke(one)}>Revoke</button></td></tr>`;
   return html`<section><h2>Widget keys</h2><p class="hint">Publishable keys that only chat, or answer from documents: anybody can read them in a page.</p>
-    <${Table} list=${list} columns=${["Key", "Agent", "Answers from", "Pages of", "Budget a month", "Made", "Calls", ""]} row=${row} />
+    <${Table} list=${list} columns=${["Key", "Agent", "Answers from", "Pages of", "Budget a month", "Made", "Calls", ""]} row=${row} empty="None yet. Make one to put a chat into a page of yours." />
     <form onSubmit=${submit}><${Choice} label="With an agent, and of its tools the search alone" value=${agentId} options=${agents.items.map(({ agentId: id }) => id)} nameOf=${nameOf} all="none" onChange=${setAgentId} /><${Field} label="Only for pages of this origin (optional)" value=${origin} onInput=${setOrigin} placeholder="https://www.example.com" /><${Field} label="Answers from these collections (optional)" value=${names} onInput=${setNames} placeholder="manuals, prices" /><${Field} label="USD a month (optional)" value=${budget} onInput=${setBudget} type="number" min="0" step="any" /><button type="submit" disabled=${isBusy}>Make a widget key</button></form>
     ${leftOut ? html`<p class="hint">It does not use these tools of its agent: ${leftOut}</p>` : null}
-    <${Problem} error=${error} /><${Once} text=${made} label="Put this line into your page. The key is shown only now:" /></section>`;
+    <${Problem} error=${error} /><${Once} text=${made} label="Put this line into your page. The key is shown only now:" what="the line" /></section>`;
 }
 
 /** @param {{ me: any }} props */
@@ -146,7 +150,7 @@ function Limits({ me }) {
       quotas,
     ).map(
       ([name, quota]) =>
-        html`<tr><td>${name}</td><td>${number(/** @type {any} */ (quota).used)}</td><td>${number(/** @type {any} */ (quota).limit)}</td></tr>`,
+        html`<tr><td>${quotaNames(name)}</td><td>${amountOf(name)(/** @type {any} */ (quota).used)}</td><td>${amountOf(name)(/** @type {any} */ (quota).limit)}</td></tr>`,
     )}</tbody></table></div></section>`;
 }
 

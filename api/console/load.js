@@ -1,6 +1,5 @@
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call, get } from "./api.js";
-import { clearDrafts } from "./drafts.js";
 import { listen } from "./live.js";
 import { recall, remember } from "./router.js";
 import { mergeOne, mergePage, noRows } from "./rows.js";
@@ -110,6 +109,16 @@ export function useList(path, { id } = {}) {
   return { ...shown, id, error, more, change, showNew, reload: turn.ask, retry: turn.begin };
 }
 
+/** A list that is read again when `at` changes. @param {string} path @param {string} at */
+export function useListAt(path, at) {
+  const list = useList(path);
+  const first = useRef(at);
+  useEffect(() => {
+    if (at !== first.current) list.reload();
+  }, [at]);
+  return list;
+}
+
 /** @param {{ path: string, id: string | undefined, size: number, setState: (change: any) => void, setError: (error: any) => void }} list */
 function makeReader({ path, id, size, setState, setError }) {
   /** @type {(string | undefined)[]} */
@@ -161,7 +170,7 @@ export function useJobChanges(onChange) {
   useEffect(() => listen(onChange), [onChange]);
 }
 
-/** Runs what a person asked for, and shows how it ended. What was typed for it is a draft no more when it has succeeded. */
+/** Runs what a person asked for, and shows how it ended. */
 export function useAction() {
   const [state, setState] = useState({ isBusy: false, error: /** @type {any} */ (undefined) });
   /** @param {() => Promise<unknown>} work @param {() => void} [after] when it has succeeded */
@@ -169,7 +178,6 @@ export function useAction() {
     setState({ isBusy: true, error: undefined });
     try {
       await work();
-      clearDrafts();
       setState({ isBusy: false, error: undefined });
       after?.();
     } catch (error) {

@@ -1,17 +1,16 @@
 import { useState } from "preact/hooks";
 import { post, put, remove } from "./api.js";
 import { Chart } from "./chart.js";
-import { Copy } from "./copy.js";
 import { html } from "./html.js";
-import { useAction, useList, useLoad } from "./load.js";
-import { Choice, Field, money, number, Problem, Table, Time } from "./ui.js";
+import { useAction, useList, useListAt, useLoad } from "./load.js";
+import { Choice, Code, Field, money, number, Problem, Table, Time } from "./ui.js";
 
 /** What the operator does with tenants. Every write is confirmed. */
 
 /** A key that was just made, which is shown this once. @param {{ text: string | undefined }} props */
 export function NewKey({ text }) {
   if (text === undefined) return null;
-  return html`<div class="card" role="status"><p>The new key. It is shown only now:</p><pre tabindex="0">${text}</pre><p class="actions"><${Copy} text=${text} /></p></div>`;
+  return html`<div class="card" role="status"><p>The new key. It is shown only now:</p><${Code} text=${text} what="the key" /></div>`;
 }
 
 /** @param {{ onMade: () => void }} props */
@@ -114,9 +113,9 @@ export function Tenant({ tenant, onChanged }) {
     <${TenantKeys} tenant=${tenant} path=${path} /><${TenantUsage} path=${path} /></section>`;
 }
 
-/** Callbacks that have failed, which are tried again. */
-export function Callbacks() {
-  const list = useList("/operator/callbacks");
+/** Callbacks that have failed, which are tried again. @param {{ at: string }} props */
+export function Callbacks({ at }) {
+  const list = useListAt("/operator/callbacks", at);
   /** @param {any} one */
   const row = (one) =>
     html`<tr><td><code>${one.callbackId}</code></td><td><code>${one.tenantId}</code></td><td class="name">${one.host}</td><td>${number(one.attempts)}</td><td><${Time} at=${one.createdAt} /></td><td><${Time} at=${one.nextAt} /></td></tr>`;

@@ -1,15 +1,13 @@
-import { useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { call, put, toQuery } from "./api.js";
 import { html } from "./html.js";
-import { useAction, useList, useLoad } from "./load.js";
+import { useAction, useListAt, useLoad } from "./load.js";
 import { Callbacks, NewTenant, Tenant } from "./operator-tenant.js";
-import { Badge, duration, Facts, Field, money, number, Problem, Table, Time } from "./ui.js";
+import { Badge, bytes, duration, Facts, Field, money, number, Problem, Table, Time } from "./ui.js";
 
 /** What the operator of the service sees, by a session beside that of a tenant: no content of any tenant. */
 
 const board = "/admin/queues";
-/** How often what changes by itself is brought up to date, in ms. */
-const REFRESH_MS = 10_000;
 
 /** The password for a header, which takes no other letters. @param {string} password */
 function toBasic(password) {
@@ -38,8 +36,6 @@ function SignIn({ onSignedIn }) {
 
 /** @param {any[]} items */
 const whole = (items) => ({ items, isLoaded: true, next: null });
-/** @param {number} bytes */
-const gib = (bytes) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 /** A number that is counted no further than this. @param {number} count */
 const upTo = (count) => (count >= 10_000 ? `${number(count)}+` : number(count));
 
@@ -57,7 +53,7 @@ function Parts({ parts }) {
       ["Node", versions.node],
       ["Version of the data", versions.data],
       ["Store, Redis", `${parts.store}, ${parts.redis}`],
-      ["Free disk", disk && `${gib(disk.freeBytes)} of ${gib(disk.totalBytes)}`],
+      ["Free disk", disk && `${bytes(disk.freeBytes)} of ${bytes(disk.totalBytes)}`],
       [
         "Open breakers",
         open.length === 0 ? "none" : open.map((/** @type {any} */ one) => `${one.provider} (${one.open})`).join(", "),
@@ -108,10 +104,11 @@ const tenantRow = (
   <td>${upTo(documents)}</td><td>${upTo(openJobs)}</td><td>${upTo(keys)}</td>
   <td><button type="button" aria-expanded=${isOpen ? "true" : "false"} aria-label=${`Manage ${name}`} onClick=${onOpen}>${isOpen ? "Close" : "Manage"}</button></td></tr>`;
 
-function Tenants() {
+/** @param {{ at: string }} props `at`: when it is to be read again */
+function Tenants({ at }) {
   const [text, setText] = useState("");
   const [name, setName] = useState("");
-  const list = useList(`/operator/tenants?${toQuery({ limit: 25, name })}`);
+  const list = useListAt(`/operator/tenants?${toQuery({ limit: 25, name })}`, at);
   const [opened, setOpened] = useState("");
   const tenant = list.items.find(({ tenantId }) => tenantId === opened);
   /** @param {any} one */
@@ -129,17 +126,19 @@ function Tenants() {
 
 /** @param {{ parts: any, onSignOut: () => void }} props */
 function Signed({ parts, onSignOut }) {
-  const workers = useList("/operator/workers");
+  const [at, setAt] = useState(() => new Date().toISOString());
+  const workers = useListAt("/operator/workers", at);
+  const refresh = useCallback(() => {
+    if (document.hidden) return;
+    parts.reload();
+    setAt(new Date().toISOString());
+  }, [parts.reload]);
   useEffect(() => {
-    const timer = setInterval(() => {
-      if (document.hidden) return;
-      parts.reload();
-      workers.reload();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, []);
-  return html`<h1>Operator</h1><p class="actions"><button type="button" onClick=${onSignOut}>Sign out</button></p>
-    <${Problem} error=${parts.error} /><${Parts} parts=${parts.value} /><${Queues} queues=${parts.value.queues} onChanged=${parts.reload} /><${Workers} list=${workers} /><${Callbacks} /><${Tenants} />`;
+    document.addEventListener("visibilitychange", refresh); // who comes back to the tab sees what is there now
+    return () => document.removeEventListener("visibilitychange", refresh);
+  }, [refresh]);
+  return html`<h1>Operator</h1><p class="actions"><button type="button" onClick=${refresh}>Refresh</button> <span class="meta" role="status">As of <${Time} at=${at} /></span> <button type="button" onClick=${onSignOut}>Sign out</button></p>
+    <${Problem} error=${parts.error} /><${Parts} parts=${parts.value} /><${Queues} queues=${parts.value.queues} onChanged=${parts.reload} /><${Workers} list=${workers} /><${Callbacks} at=${at} /><${Tenants} at=${at} />`;
 }
 
 export function Operator() {

@@ -1,10 +1,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Citations, PassageLink } from "./citations.js";
+import { Rate } from "./feedback.js";
 import { html } from "./html.js";
 import { useList } from "./load.js";
 import { Markdown } from "./markdown.js";
 import { ModelChoice, useChoices } from "./playground-models.js";
 import { ask, findPassages, toPrograms, toRequest } from "./playground-request.js";
-import { Choice, duration, Facts, Field, IdLink, money, number, Problem } from "./ui.js";
+import { Choice, Code, duration, Facts, Field, IdLink, money, number, Problem } from "./ui.js";
 
 const MAX_COLUMNS = 4;
 const MAX_FILE_BYTES = 8 << 20;
@@ -61,8 +63,8 @@ async function readAttachment(file) {
   return { name, type: file.type || "application/octet-stream", data };
 }
 
-/** @param {{ turn: Turn }} props */
-function Said({ turn: { role, content, attachments = [], end, citations = [], passages = [], error, ms } }) {
+/** @param {{ turn: Turn, question: string | undefined }} props `question`: what an answer is to */
+function Said({ question, turn: { role, content, attachments = [], end, citations = [], passages = [], error, ms } }) {
   if (role === "user")
     return html`<div class="said"><p class="thought">${content}</p>${attachments.map(({ name }) => html`<span class="meta">${name} </span>`)}</div>`;
   const [tokensIn, tokensOut] = [
@@ -83,15 +85,16 @@ function Said({ turn: { role, content, attachments = [], end, citations = [], pa
         ["Call", end.logId && html`<${IdLink} id=${end.logId} />`],
       ]} />${end._preprocessing ? html`<details><summary>What preprocessing did</summary><pre tabindex="0">${JSON.stringify(end._preprocessing, null, 2)}</pre></details>` : null}`
     }
-    ${citations.length === 0 ? null : html`<h3>Citations</h3><ol class="citations">${citations.map((one) => html`<li><${IdLink} id=${one.documentId} text=${one.title} /> <span class="meta">${[one.heading, one.page && `page ${one.page}`].filter(Boolean).join(", ")}</span><p class="thought">${one.quote}</p></li>`)}</ol>`}
-    ${passages.length === 0 ? null : html`<details open><summary>Passages that were found</summary><ol class="passages">${passages.map((/** @type {any} */ one) => html`<li><${IdLink} id=${one.documentId} text=${one.title} /> <span class="meta">score ${one.score.toFixed(3)}</span><p class="thought">${one.content}</p></li>`)}</ol></details>`}</div>`;
+    <${Citations} citations=${citations} />${end?.logId && end.found !== undefined && question ? html`<${Rate} logId=${end.logId} question=${question} />` : null}
+    ${passages.length === 0 ? null : html`<details open><summary>Passages that were found</summary><ol class="passages">${passages.map((/** @type {any} */ one) => html`<li><${PassageLink} one=${one} /> <span class="meta">score ${one.score.toFixed(3)}</span><p class="thought">${one.content}</p></li>`)}</ol></details>`}</div>`;
 }
 
 /** The request as programs make it. @param {{ request: import("./playground-request.js").Request | undefined }} props */
 function AsProgram({ request }) {
   if (request === undefined) return null;
   return Object.entries(toPrograms(request)).map(
-    ([language, text]) => html`<details><summary>As ${language}</summary><pre tabindex="0">${text}</pre></details>`,
+    ([language, text]) =>
+      html`<details><summary>As ${language}</summary><${Code} text=${text} what=${`the ${language}`} /></details>`,
   );
 }
 
@@ -210,7 +213,7 @@ export function Playground({ me }) {
       <button type="button" disabled=${isBusy || columns.length === MAX_COLUMNS} onClick=${() => setColumns((all) => [...all, { model: "", turns: [] }])}>Compare with another</button>
       ${columns.length > 1 ? html`<button type="button" disabled=${isBusy} onClick=${() => setColumns((all) => all.slice(0, -1))}>Remove the last</button>` : null}
       ${lastQuestion >= 0 ? html`<button type="button" disabled=${isBusy} onClick=${startOver}>New conversation</button>` : null}</div>
-    <div class="columns count-${columns.length}">${columns.map(({ turns }, at) => html`<section key=${at} aria-label=${`Conversation ${at + 1}`}>${turns.map((turn) => html`<${Said} turn=${turn} />`)}</section>`)}</div>
+    <div class="columns count-${columns.length}">${columns.map(({ turns }, at) => html`<section key=${at} aria-label=${`Conversation ${at + 1}`}>${turns.map((turn, n) => html`<${Said} turn=${turn} question=${turns[n - 1]?.content} />`)}</section>`)}</div>
     <form onSubmit=${submit}>
       <${Field} label="Prompt" rows="4" value=${prompt} onInput=${setPrompt} required />
       <${Choice} label="Documents" value=${settings.documents} options=${["*", ...collections.items.map(({ name }) => name)]} nameOf=${(/** @type {string} */ name) => (name === "*" ? "all collections" : name)} all="none" onChange=${set("documents")} />

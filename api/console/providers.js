@@ -75,7 +75,7 @@ export function CustomProviders() {
     html`<tr><td>${one.name}</td><td>${one.baseUrl}</td><td>${one.models.map((/** @type {any} */ { id }) => `${one.name}/${id}`).join(", ")}</td><td><code>${one.keyPreview}</code></td>
       <td><button type="button" onClick=${edit(one)}>Edit</button> <button type="button" onClick=${drop(one)}>Remove</button></td></tr>`;
   return html`<section><h2>Custom providers</h2><p class="hint">Any server of one of the <a href="/docs#putAiProvidersCustomByName">wire formats</a>, at your own prices. Only your tenant sees it.</p>
-    <${Table} list=${list} columns=${["Name", "Server", "Models", "Key", ""]} row=${row} />
+    <${Table} list=${list} columns=${["Name", "Server", "Models", "Key", ""]} row=${row} empty="None yet. Set one to use models of a server of your own." />
     <form onSubmit=${submit}><${Field} label="Name of the provider" value=${given.name} onInput=${set("name")} placeholder="desk" required /><${Field} label="Its key" type="password" autocomplete="off" value=${given.key} onInput=${set("key")} required />
       <${Field} label="Server and models" rows="8" class="code" spellcheck=${false} value=${given.settings} onInput=${set("settings")} /><button type="submit" disabled=${isBusy}>Set the provider</button></form><${Problem} error=${error} /></section>`;
 }

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { post, toQuery } from "./api.js";
-import { Filters, filterOf, Given, timesOf, toListQuery } from "./filters.js";
+import { DefinitionChoice, Filters, filterOf, Given, timesOf, toListQuery } from "./filters.js";
 import { html } from "./html.js";
 import { useAction, useJobChanges, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
@@ -10,6 +10,8 @@ import { Badge, between, Choice, Facts, Id, IdLink, money, Problem, Table, Text,
 const kinds = ["ingestion", "agent", "workflow", "composite", "response", "completion"];
 const states = ["queued", "running", "awaiting", "completed", "failed", "cancelled"];
 
+const path = "/console/runs";
+
 /** A run that ended early shows how, although its job has completed. @param {any} job */
 const stateOf = ({ status, progress }) => (status === "completed" ? progress.stage : status);
 
@@ -17,15 +19,12 @@ const stateOf = ({ status, progress }) => (status === "completed" ? progress.sta
 const row = (job) => html`<tr>
   <td class="what"><${IdLink} id=${job.jobId} text=${job.title || job.kind} />${job.input ? html`<br /><span class="meta line">${job.input}</span>` : null}${job.error ? html`<br /><span class="bad line">${job.error.message}</span>` : null}</td>
   <td>${job.kind}</td><td><${Badge} text=${stateOf(job)} />${job.status === "running" && job.progress.total > 0 ? html` <span class="meta">${job.progress.done} of ${job.progress.total}</span>` : null}</td>
-  <td class="name">${job.startedBy ?? ""}</td><td>${money(job.costUsd)}</td><td><${Time} at=${job.createdAt} /></td><td>${between(job.startedAt, job.finishedAt)}</td>
+  <td class="name">${job.startedBy ? html`<a href=${`${path}?${toQuery({ startedBy: job.startedBy })}`}>${job.startedBy}</a>` : null}</td><td>${money(job.costUsd)}</td><td><${Time} at=${job.createdAt} /></td><td>${between(job.startedAt, job.finishedAt)}</td>
 </tr>`;
 
-const path = "/console/runs";
 const fields = ["kind", "status", "agentId", "workflowId", "startedBy", "keyId"];
 /** Those that have no choice of their own. */
 const labels = {
-  agentId: "Of the agent",
-  workflowId: "Of the workflow",
   startedBy: "Asked for by",
   keyId: "By the key",
 };
@@ -92,6 +91,7 @@ export function Runs({ query }) {
   return html`<h1>Runs</h1><${Filters} key=${query.toString()} path=${path} filter=${filter}>
       <${Choice} label="Kind" value=${filter.kind} options=${kinds} all="all" onChange=${(/** @type {string} */ kind) => choose({ kind })} />
       <${Choice} label="Status" value=${filter.status} options=${states} all="all" onChange=${(/** @type {string} */ status) => choose({ status })} />
+      <${DefinitionChoice} filter=${filter} onChoose=${choose} />
     </${Filters}><${Given} path=${path} filter=${filter} labels=${labels} /><${Many} filter=${filter} onDone=${list.reload} />
     <${Table} list=${list} columns=${["What", "Kind", "Status", "Who", "Cost", "Begun", "Took"]} row=${row} empty=${firstSteps} />`;
 }

@@ -3,7 +3,7 @@ import { post, put, remove } from "./api.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
-import { Badge, Facts, Field, IdLink, Problem, Table, Text, Time } from "./ui.js";
+import { Badge, Copy, Facts, Field, IdLink, Problem, Table, Text, Time } from "./ui.js";
 
 /** What starts without a request, and what is told to servers elsewhere. */
 
@@ -138,8 +138,8 @@ export function Webhook({ id }) {
 function Servers() {
   const sources = useList("/event-sources?limit=50");
   const webhooks = useList("/webhooks?limit=50");
-  return html`<h2>Event sources</h2><${Table} list=${sources} columns=${["Source", "Signs as", "Event", "Posts to"]} row=${(/** @type {any} */ one) => html`<tr><td>${one.name}</td><td>${one.kind}</td><td>${one.event}</td><td><code>${one.path}</code></td></tr>`} />
-    <h2>Webhooks</h2><${Table} list=${webhooks} columns=${["To", "Of", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.webhookId} text=${one.url} /></td><td>${one.events.join(", ")}</td><td>${stateOf(one)}</td></tr>`} />
+  return html`<h2>Event sources</h2><${Table} list=${sources} columns=${["Source", "Signs as", "Event", "Posts to"]} row=${(/** @type {any} */ one) => html`<tr><td>${one.name}</td><td>${one.kind}</td><td>${one.event}</td><td><code>${one.path}</code> <${Copy} text=${location.origin + one.path} what="the address" /></td></tr>`} empty=${html`None yet. <a href="/docs#postEventSources">Make one by the API</a>: a server then posts events here, which triggers wait for.`} />
+    <h2>Webhooks</h2><${Table} list=${webhooks} columns=${["To", "Of", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.webhookId} text=${one.url} /></td><td>${one.events.join(", ")}</td><td>${stateOf(one)}</td></tr>`} empty="No server is told. Make a webhook: it is told of ends of jobs and of approvals." />
     <${NewByJson} label="Make a webhook" path="/webhooks" onMade=${webhooks.reload} example=${{ url: "https://desk.example.com/told", events: ["job.failed", "approval.requested"] }} />`;
 }
 
@@ -154,9 +154,9 @@ function All({ me }) {
   const schedules = useList("/schedules?limit=50");
   const triggers = useList("/triggers?limit=50");
   return html`<h1>Schedules and events</h1><h2>Schedules</h2>
-    <${Table} list=${schedules} columns=${["Schedule", "Times", "Next", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.scheduleId} text=${one.name} /></td><td>${timesText(one)}</td><td><${Time} at=${one.nextAt} /></td><td>${targetText(one.target)}</td><td>${stateOf(one)}</td></tr>`} />
+    <${Table} list=${schedules} columns=${["Schedule", "Times", "Next", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.scheduleId} text=${one.name} /></td><td>${timesText(one)}</td><td><${Time} at=${one.nextAt} /></td><td>${targetText(one.target)}</td><td>${stateOf(one)}</td></tr>`} empty="Nothing is scheduled. Make a schedule: it starts an agent, a workflow or a reading of documents at its times." />
     <${NewByJson} label="Make a schedule" path="/schedules" onMade=${schedules.reload} example=${{ name: "Morning report", cron: "0 9 * * 1-5", timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, target: { agentId: "agt_…" }, input: "What came in yesterday?" }} />
-    <h2>Triggers</h2><${Table} list=${triggers} columns=${["Event", "If", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.triggerId} text=${one.event} /></td><td><code>${one.when ?? ""}</code></td><td>${targetText(one.target)}</td><td>${stateOf(one)}</td></tr>`} />
+    <h2>Triggers</h2><${Table} list=${triggers} columns=${["Event", "If", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.triggerId} text=${one.event} /></td><td><code>${one.when ?? ""}</code></td><td>${targetText(one.target)}</td><td>${stateOf(one)}</td></tr>`} empty="Nothing is triggered. Make a trigger: it starts a workflow or an agent when an event comes in." />
     <${NewByJson} label="Make a trigger" path="/triggers" onMade=${triggers.reload} example=${{ event: "ticket.opened", when: "event.data.priority == 'high'", target: { workflowId: "wf_…" } }} />
     ${me.role === "member" ? html`<p class="hint">Admins manage event sources and webhooks.</p>` : html`<${Servers} />`}`;
 }

@@ -14,6 +14,7 @@ const places = {
   w: { screen: "workflows", title: "Workflows" },
   o: { screen: "approvals", title: "Approvals" },
   s: { screen: "schedules", title: "Schedules" },
+  f: { screen: "feedback", title: "Feedback" },
   u: { screen: "usage", title: "Usage" },
   k: { screen: "keys", title: "Keys and limits" },
 };

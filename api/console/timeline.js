@@ -1,3 +1,4 @@
+import { Citations } from "./citations.js";
 import { html } from "./html.js";
 import { Markdown } from "./markdown.js";
 import { Badge, between, duration, Facts, IdLink, money, number, Problem, span, Text, Time } from "./ui.js";
@@ -18,6 +19,7 @@ const call = ({
   isError,
   runId,
   approval,
+  citations,
   startedAt,
   finishedAt,
 }) => html`<div class="call">
@@ -25,7 +27,7 @@ const call = ({
   <${Text} value=${actionInput} label="The input" />
   ${approval ? html`<p><${IdLink} id=${approval.approvalId} text="Approval" /> <${Badge} text=${approval.status} /> ${approval.decidedBy ?? ""}</p>` : null}
   ${runId ? html`<p><${IdLink} id=${runId} text="Its own run" /></p>` : null}
-  ${finishedAt ? html`<${Text} value=${observation} label="The result" />` : html`<p class="busy-note">${approval?.status === "pending" ? "waits for a decision …" : "running …"}</p>`}
+  ${finishedAt ? html`<${Text} value=${observation} label="The result" /><${Citations} citations=${citations} />` : html`<p class="busy-note">${approval?.status === "pending" ? "waits for a decision …" : "running …"}</p>`}
 </div>`;
 
 /**
@@ -70,6 +72,7 @@ export function AgentRunView({ run }) {
     input,
     steps,
     finalOutput,
+    citations,
     error,
     integrity,
     tokensUsed,
@@ -102,7 +105,7 @@ export function AgentRunView({ run }) {
     <h2>Question</h2><${Text} value=${input} label="The question" />
     <h2>Steps</h2><ol class="timeline">${steps.map((/** @type {any} */ step, /** @type {number} */ at) => agentStep(step, times[at]))}</ol>
     <${Problem} error=${error} />
-    ${finalOutput ? html`<h2>Answer</h2><${Markdown} text=${finalOutput} />` : null}`;
+    ${finalOutput ? html`<h2>Answer</h2><${Markdown} text=${finalOutput} /><${Citations} citations=${citations} />` : null}`;
 }
 
 /** @param {any} step */

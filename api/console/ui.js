@@ -8,7 +8,7 @@ import { MAX_FRESH } from "./rows.js";
 /** Parts of every screen. */
 
 const ended = new Map(Object.entries({ expired: "stale", cancelled: "stale", rejected: "refused", paused: "stale" }));
-const good = ["completed", "started", "approved", "indexed", "ready", "up", "intact"];
+const good = ["completed", "started", "approved", "indexed", "ready", "up", "intact", "right"];
 const busy = [
   "starting",
   "waiting",
@@ -74,6 +74,15 @@ export const between = (from, to) => (from && to ? duration(span(from, to)) : ""
 /** @param {number | undefined} count */
 export const number = (count) => (count ?? 0).toLocaleString();
 
+const units = ["bytes", "kB", "MB", "GB", "TB"];
+
+/** @param {number} count */
+export function bytes(count) {
+  const at = Math.min(Math.floor(Math.log10(Math.max(count, 1)) / 3), units.length - 1);
+  const value = count / 1_000 ** at;
+  return `${at === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[at]}`;
+}
+
 /** Names with values; what has no value is left out. @param {{ facts: readonly (readonly [string, any])[] }} props */
 export function Facts({ facts }) {
   const known = facts.filter(([, value]) => value !== undefined && value !== "" && value !== null && value !== false);
@@ -87,15 +96,27 @@ export function Problem({ error }) {
   return html`<p class="problem" role="alert">${error.message}${where}</p>`;
 }
 
+/** How long a button says that it has copied, in ms. */
+const COPIED_MS = 2_000;
+
 /** A button that copies a text. @param {{ text: string, what: string }} props */
 export function Copy({ text, what }) {
-  const [isDone, setIsDone] = useState(false);
+  const [note, setNote] = useState("");
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
-    setIsDone(true);
+    try {
+      await navigator.clipboard.writeText(text);
+      setNote("copied");
+    } catch {
+      setNote("select and copy it by hand"); // the browser allows it to pages of https and of this machine alone
+    }
+    setTimeout(() => setNote(""), COPIED_MS);
   };
-  return html`<button type="button" class="copy" aria-label="Copy ${what}" onClick=${copy}>${isDone ? "copied" : "copy"}</button>`;
+  return html`<button type="button" class="copy" aria-label="Copy ${what}" onClick=${copy}>copy</button><span class="meta" role="status">${note === "" ? "" : ` ${note}`}</span>`;
 }
+
+/** A command, or a key, that can be copied. @param {{ text: string, what: string }} props */
+export const Code = ({ text, what }) =>
+  html`<div class="block"><pre tabindex="0">${text}</pre><${Copy} text=${text} what=${what} /></div>`;
 
 /** An id that can be copied. @param {{ id: string }} props */
 export const Id = ({ id }) => html`<code>${id}</code> <${Copy} text=${id} what="the id" />`;

@@ -126,7 +126,7 @@ export function Usage({ query, me }) {
     <${Problem} error=${series.error ?? before.error} />
     ${series.value ? html`<${Charts} data=${series.value} before=${before.value} nameOf=${(/** @type {string} */ name) => names.get(name) ?? name} />` : html`<p class="busy-note" role="status">Loading …</p>`}
     <h2>By ${group}</h2>${rows.value ? html`<${Facts} facts=${[["Days", days.from === days.to ? days.from : `${days.from} to ${days.to}`], ["Calls", number(rows.value.total.requests)], ["Failed", number(rows.value.total.errors)], ["Spend", money(rows.value.total.costUsd)], ["Latency p50 / p95 / p99", percentiles(rows.value.total, "latencyMs")]]} />` : null}
-    <${Table} list=${list} columns=${[group, "Calls", "Errors", "Tokens in / out", "Spend", "Latency p50 / p95 / p99", "First token"]} row=${toRow} empty="No calls." />
+    <${Table} list=${list} columns=${[group, "Calls", "Errors", "Tokens in / out", "Spend", "Latency p50 / p95 / p99", "First token"]} row=${toRow} empty=${html`No calls in these days. Ask a model in the <a href="/console/playground">playground</a>.`} />
     <${Download} name=${`Usage by ${group}`} rows=${list.items} />
     <p class="hint">The table counts whole days; days are in UTC. Percentiles are of calls that a provider completed, within 13 %.</p>`;
 }

@@ -4,7 +4,7 @@ import { withoutWritten } from "./definition-editor.js";
 import { Diff } from "./diff.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
-import { number, Problem, Table, Text, Time } from "./ui.js";
+import { bytes as amount, Problem, Table, Text, Time } from "./ui.js";
 
 /** One version as it was, and what has changed since. @param {{ path: string, current: any }} props */
 function Old({ path, current }) {
@@ -35,9 +35,9 @@ export function Versions({ path, current, onRestored }) {
     by,
     at,
     bytes,
-  }) => html`<tr><td>${version}</td><td class="name">${by ?? ""}</td><td><${Time} at=${at} /></td><td>${number(bytes)}</td>
+  }) => html`<tr><td>${version}</td><td class="name">${by ?? ""}</td><td><${Time} at=${at} /></td><td>${amount(bytes)}</td>
     <td><button type="button" aria-label=${`${shown === version ? "Hide" : "Show"} version ${version}`} onClick=${() => setShown(shown === version ? undefined : version)}>${shown === version ? "Hide" : "Show"}</button>
     ${version === current.version ? null : html` <button type="button" aria-label=${`Restore version ${version}`} disabled=${isBusy} onClick=${restore(version)}>Restore</button>`}</td></tr>`;
-  return html`<h2>Versions</h2><${Table} list=${list} columns=${["Version", "By", "Written", "Bytes", ""]} row=${row} />
+  return html`<h2>Versions</h2><${Table} list=${list} columns=${["Version", "By", "Written", "Size", ""]} row=${row} />
     ${shown === undefined ? null : html`<h3>Version ${shown}</h3><${Old} path=${`${path}/versions/${shown}`} current=${current} />`}<${Problem} error=${failure} />`;
 }

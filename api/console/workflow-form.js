@@ -113,7 +113,7 @@ function Step({ step, path, offered, actions, onChange, onOut }) {
   /** @param {string} name */
   const set = (name) => (/** @type {any} */ value) => onChange(withField(step, name, value));
   const own = offered.problems.filter(
-    ({ path: at }) => at.startsWith(path) && !/\.(then|else|do|branches)\b/.test(at.slice(path.length)),
+    ({ path: at }) => at.startsWith(path) && !/\.(then|else|do|branches\.[^.[]+)\[/.test(at.slice(path.length)),
   );
   /** @param {{ path: string }} list */
   const takeOut = (list) => (/** @type {any} */ out, /** @type {any[]} */ rest) =>

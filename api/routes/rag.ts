@@ -46,7 +46,13 @@ const documentsQuery = listQuery.extend({
 
 /** A list of chunks continues at a chunk's number. */
 const chunksQuery = listQuery.extend({
-  cursor: z.coerce.number().int().min(0).max(1_000_000).default(0).describe("`nextCursor` of the page before"),
+  cursor: z.coerce.number().int().min(0).max(1_000_000).optional().describe("`nextCursor` of the page before"),
+  chunkId: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe("The chunk that the first page begins with, as of a citation"),
 });
 const chunkSchema = named(
   "Chunk",
@@ -178,8 +184,7 @@ export const ragRoutes = [
     params,
     query: chunksQuery,
     responses: { 200: { description: "A page of chunks", body: listOf(chunkSchema) } },
-    result: ({ params: { id }, query: { cursor: from, limit }, caller, platform }) =>
-      platform.rag.chunks(caller, id, { from, limit }),
+    result: ({ params: { id }, query, caller, platform }) => platform.rag.chunks(caller, id, query),
   }),
   routes.post("/rag/query", {
     summary: "Find chunks by meaning, words, or both",

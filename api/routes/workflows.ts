@@ -8,7 +8,7 @@ import {
 import { idSchema } from "../../src/lib/ids.ts";
 import { approvalStates } from "../../src/store/approval-store.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
-import { dryRunSchema } from "../../src/workflows/dry-run.ts";
+import { draftRunSchema, dryRunSchema } from "../../src/workflows/dry-run.ts";
 import { itemQuerySchema, itemViewSchema } from "../../src/workflows/run-items.ts";
 import {
   executeBodySchema,
@@ -97,6 +97,23 @@ export const workflowRoutes = [
     responses: { 200: { description: "What is wrong with it", body: validationSchema } },
     result: ({ body, caller, platform }) => platform.workflows.validate(caller.tenantId, body),
   }),
+  routes.post("/workflows/dry-run", {
+    summary: "Walk through a draft of a workflow without keeping it",
+    description: "What `POST /workflows/:id/execute?dryRun=true` does with a workflow that is kept.",
+    body: draftRunSchema,
+    keepsDigits: true,
+    responses: { 200: { description: "What a run would call, and how it would end", body: dryRunSchema } },
+    errors: [...modelCallErrors, "unknown_model", "source_refused", "wrong_state", "quota_exceeded", "timeout"],
+    example: { workflow: example, input: { complaint: "The pump is louder than the old one." } },
+    async handler(given) {
+      const { body, caller, platform, signal } = given;
+      const { workflow: draft, input } = body;
+      return {
+        status: 200,
+        body: await given.inTurn(() => platform.workflows.dryRun({ caller, of: { draft }, input, signal })),
+      };
+    },
+  }),
   routes.post("/workflows", {
     summary: "Create a workflow",
     description:
@@ -181,7 +198,7 @@ export const workflowRoutes = [
     async handler(input) {
       const { params: path, query, body, caller, platform, signal } = input;
       if (query.dryRun === "true") {
-        const ask = () => platform.workflows.dryRun({ caller, workflowId: path.id, input: body.input, signal });
+        const ask = () => platform.workflows.dryRun({ caller, of: { workflowId: path.id }, input: body.input, signal });
         return { status: 200, body: await input.inTurn(ask) };
       }
       return serveJob(input, {

@@ -33,13 +33,21 @@ export async function acceptDocument(
 export async function refreshDocument(
   deps: RagDeps & { work: Work },
   known: DocumentRecord,
-  {
-    caller,
-    jobId,
-    isInteractive,
-  }: { caller: Pick<Caller, "keyId" | "subject">; jobId: string; isInteractive: boolean },
+  request: Again,
 ): Promise<{ job: JobRecord }> {
   if (known.source.kind !== "url") throw new AppError("wrong_state", "Only a document of a URL can be refreshed.");
+  return readAgain(deps, known, request);
+}
+
+/** Who has a document read again, by which job. */
+type Again = { caller: Pick<Caller, "keyId" | "subject">; jobId: string; isInteractive: boolean };
+
+/** Submits a job that reads a document's source again, of whichever kind. @throws AppError as `refreshDocument`. */
+export async function readAgain(
+  deps: RagDeps & { work: Work },
+  known: DocumentRecord,
+  { caller, jobId, isInteractive }: Again,
+): Promise<{ job: JobRecord }> {
   const change = { jobId, keyId: caller.keyId, refreshJobId: jobId };
   const record = await deps.store.documents.reassign(known, change);
   if (!record && (await deps.store.documents.get(known.tenantId, known._id)))

@@ -4,6 +4,7 @@ import { AppError, notFound, toErrorView } from "../lib/errors.ts";
 import { type DocumentRecord, ownSources } from "../store/document-record.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
+import { readAgain } from "./accept-document.ts";
 import type { RagDeps } from "./deps.ts";
 import { dropGuardedSource } from "./guard-document.ts";
 import { indexDocument } from "./index-document.ts";
@@ -18,7 +19,7 @@ const LOST = toErrorView(new AppError("internal", "The document was not indexed:
 /** The indexing of documents as durable work. A document that is being deleted counts as unfinished until it is gone. */
 export function makeDocumentWork(deps: RagDeps): Work {
   const { documents } = deps.store;
-  return defineWork<DocumentRecord>({
+  const work: Work = defineWork<DocumentRecord>({
     queue: ingestionQueue,
     idField: "documentId",
     run: (context) => indexDocument(deps, context),
@@ -31,7 +32,10 @@ export function makeDocumentWork(deps: RagDeps): Work {
     },
     reject: (document) => forget(deps, document),
     closeOrphan: (document, job) => closeOrphan(deps, document, job),
+    /** By the source as it is now. */
+    repeat: (document, request) => readAgain({ ...deps, work }, document, request),
   });
+  return work;
 }
 
 async function closeOrphan(deps: RagDeps, document: DocumentRecord, job: JobRecord | null): Promise<void> {

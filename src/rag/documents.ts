@@ -1,6 +1,7 @@
 import { defined, toView } from "../lib/defined.ts";
 import { invalidRequest, notFound } from "../lib/errors.ts";
 import { placeOf } from "../store/chunk.ts";
+import { numberOfChunk } from "../store/chunk-store.ts";
 import { collectionOf } from "../store/collection-filter.ts";
 import { refreshFields } from "../store/document-changes.ts";
 import { type DocumentRecord, isGone } from "../store/document-record.ts";
@@ -20,6 +21,8 @@ type DocumentQuery = PageQuery & {
   title?: string | undefined;
   collection?: string | undefined;
 };
+
+type ChunksQuery = { cursor?: number | undefined; chunkId?: string | undefined; limit: number };
 
 /** Documents as callers read, change and remove them. For a limited key, documents of other collections do not exist. */
 export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace" | "guards">) {
@@ -47,24 +50,9 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace" | "g
     /** @throws AppError `not_found` */
     get: async (caller: Caller, documentId: string): Promise<DocumentView> =>
       toDocumentView(await find(caller, documentId)),
-    /** The chunks that queries see of a document, from number `from` on. @throws AppError `not_found` */
-    async chunks(caller: Caller, documentId: string, { from, limit }: { from: number; limit: number }) {
-      const document = await find(caller, documentId);
-      const found = await store.chunks.list(
-        caller.tenantId,
-        { documentId, version: document.version },
-        { from, limit },
-      );
-      const data = found.map(({ _id: chunkId, n, content, tokens, ...place }) => ({
-        chunkId,
-        n,
-        content,
-        tokens,
-        ...placeOf(place),
-      }));
-      const last = data.at(-1)?.n ?? 0;
-      return { data, nextCursor: data.length < limit || last + 1 >= document.chunks ? null : String(last + 1) };
-    },
+    /** See `listChunks`. @throws AppError `not_found` */
+    chunks: async (caller: Caller, documentId: string, query: ChunksQuery) =>
+      listChunks(store, await find(caller, documentId), query),
     /** Changes a document's title, metadata or expiry; null removes that. @throws AppError `not_found`, `compliance_blocked`. */
     async describe(caller: Caller, documentId: string, change: DocumentChange): Promise<DocumentView> {
       const known = await find(caller, documentId);
@@ -99,6 +87,27 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs" | "pace" | "g
     /** Removes all documents of a file. */
     removeOfFile: (tenantId: string, fileId: string) => removeOfFile(deps, tenantId, fileId),
   };
+}
+
+/** The chunks that queries see of a document, from number `cursor` on, or from a chunk on. @throws AppError `not_found` for that one */
+async function listChunks(
+  store: Pick<RagDeps["store"], "chunks">,
+  { tenantId, _id: documentId, version, chunks }: DocumentRecord,
+  { cursor, chunkId, limit }: ChunksQuery,
+) {
+  const from = cursor ?? (chunkId === undefined ? 0 : numberOfChunk(chunkId));
+  const found = await store.chunks.list(tenantId, { documentId, version }, { from, limit });
+  if (cursor === undefined && chunkId !== undefined && found[0]?._id !== chunkId)
+    throw notFound("chunk in the document as it is now");
+  const data = found.map(({ _id, n, content, tokens, ...place }) => ({
+    chunkId: _id,
+    n,
+    content,
+    tokens,
+    ...placeOf(place),
+  }));
+  const last = data.at(-1)?.n ?? 0;
+  return { data, nextCursor: data.length < limit || last + 1 >= chunks ? null : String(last + 1) };
 }
 
 /** Changes that follow from a new file name. The title changes too if it was the file name, with or without its ending. */

@@ -143,6 +143,9 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
   };
 }
 
+/** The number of a chunk by its id; 0 for a text that is none. */
+export const numberOfChunk = (chunkId: string): number => Number(/:(\d{1,7})$/.exec(chunkId)?.[1] ?? 0);
+
 function toDocument(tenantId: string, item: NewChunk): ChunkRecord {
   const _id = `${item.documentId}:${item.version}:${item.n}`;
   return { _id, tenantId, ...item, embedding: Binary.fromFloat32Array(item.embedding) };

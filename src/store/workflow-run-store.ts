@@ -17,6 +17,8 @@ export type WorkflowRunEnd = {
   status: (typeof workflowRunEnds)[number];
   output?: string;
   error?: ErrorView;
+  /** Of the models of its steps. */
+  costUsd?: number;
   finishedAt: Date;
 };
 

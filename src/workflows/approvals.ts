@@ -1,4 +1,5 @@
 import { settleApproval } from "../definitions/approvals.ts";
+import { sumSpent } from "../definitions/runs.ts";
 import { defined } from "../lib/defined.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
@@ -44,11 +45,12 @@ async function endRun(deps: WorkflowsDeps, run: WorkflowRunRecord, approval: Wor
   const { tenantId, runId, path, stepId, status, createdAt, decidedAt: finishedAt = new Date() } = approval;
   if (status !== "rejected" && status !== "expired") return true; // the run was cancelled
   if (!run.end) {
+    const steps = await workflowRuns.steps(tenantId, runId);
     await workflowRuns.addStep({
       _id: `${runId}:${path}`,
       tenantId,
       runId,
-      seq: ((await workflowRuns.steps(tenantId, runId)).at(-1)?.seq ?? -1) + 1,
+      seq: (steps.at(-1)?.seq ?? -1) + 1,
       path,
       id: stepId,
       type: "human_approval",
@@ -58,7 +60,8 @@ async function endRun(deps: WorkflowsDeps, run: WorkflowRunRecord, approval: Wor
       finishedAt,
       output: JSON.stringify(toDecisionOutput(approval)),
     });
-    await workflowRuns.finish(tenantId, runId, { status, finishedAt });
+    const { costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
+    await workflowRuns.finish(tenantId, runId, { status, costUsd, finishedAt });
     await withdrawApprovals(deps, run);
   }
   const ended = await workflowRuns.get(tenantId, runId);

@@ -13,6 +13,7 @@ import type { WorkflowsDeps } from "./deps.ts";
 import { openWalk, walkAll } from "./execute.ts";
 import { openFrame, toRunTexts } from "./frame.ts";
 import { TurnOver } from "./pauses.ts";
+import { executeBodySchema, type WorkflowBody, workflowBodySchema } from "./schemas.ts";
 import type { StepPlace, StepResult, StepWork } from "./steps/step.ts";
 import { kindOf, type Step, stepTypes } from "./steps.ts";
 
@@ -41,13 +42,22 @@ export const dryRunSchema = z.object({
 });
 export type DryRun = z.input<typeof dryRunSchema>;
 
-/** What to run so, and for whom. */
-export type DryRequest = { caller: Caller; workflowId: string; input: unknown; signal: AbortSignal };
+/** What to run so, and for whom: a workflow that is kept, or a draft of one. */
+export type DryRequest = { caller: Caller; of: { workflowId: string } | { draft: WorkflowBody } } & {
+  input: unknown;
+  signal: AbortSignal;
+};
 
-/** A run as it would be accepted. */
+/** The body of a dry run of a draft. */
+export const draftRunSchema = z.object({
+  workflow: workflowBodySchema.describe("The draft, as the body of `POST /workflows`"),
+  input: executeBodySchema.shape.input,
+});
+
+/** A run as it would be accepted, of a workflow that is kept, or of a draft, which is checked. */
 type ToRun = (
   deps: WorkflowsDeps,
-  request: RunRequest<{ input?: unknown }> & { workflowId: string },
+  request: RunRequest<{ input?: unknown }> & DryRequest["of"],
 ) => Promise<WorkflowRunRecord>;
 
 /**
@@ -57,10 +67,10 @@ type ToRun = (
 export async function dryRun(
   deps: WorkflowsDeps,
   accept: ToRun,
-  { caller, workflowId, input, signal: given }: DryRequest,
+  { caller, of, input, signal: given }: DryRequest,
 ): Promise<DryRun> {
-  const toRun = (id: string, value: unknown) =>
-    accept(deps, { caller, workflowId: id, body: defined({ input: value }), isInteractive: true });
+  const toRun = (one: DryRequest["of"], value: unknown) =>
+    accept(deps, { caller, ...one, body: defined({ input: value }), isInteractive: true });
   const calls = makeCalls();
   const room = { results: MAX_RESULTS, bytes: MAX_BYTES };
   const late = AbortSignal.timeout(MAX_MS);
@@ -77,7 +87,7 @@ export async function dryRun(
       if (step.type !== "workflow") return stubbed;
       if (depth >= MAX_DEPTH)
         throw new AppError("call_too_deep", `Workflows run inside of each other ${MAX_DEPTH} deep at most.`);
-      const inner = await toRun(step.workflowId, filled.input);
+      const inner = await toRun({ workflowId: step.workflowId }, filled.input);
       return toStepResult(await walkOne(inner, `${prefix}${place.path}/`, depth + 1));
     };
     const context = makeContext({ tenantId, jobId, recordId, signal, logger: deps.logger });
@@ -89,7 +99,7 @@ export async function dryRun(
     return walkAll(on);
   };
   try {
-    const { status, output, error } = await walkOne(await toRun(workflowId, input), "", 1);
+    const { status, output, error } = await walkOne(await toRun(of, input), "", 1);
     const value: unknown = output === undefined ? undefined : JSON.parse(output);
     return { dryRun: true, status: statusOf(status), ...defined({ output: value, error }), ...calls.list() };
   } catch (error) {

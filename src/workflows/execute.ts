@@ -1,3 +1,4 @@
+import { sumSpent } from "../definitions/runs.ts";
 import { Suspended } from "../jobs/reschedule.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { AppError, isCancel, notFound, Pause, toErrorView } from "../lib/errors.ts";
@@ -65,7 +66,8 @@ async function walkToEnd(
   const { run, root } = known;
   const { tenantId, _id: runId } = run;
   const finish = async ({ output, ...closing }: Closing) => {
-    const end = { ...closing, ...(output === undefined ? {} : { output }), finishedAt: new Date() };
+    const { costUsd } = sumSpent([...root.results.values()].flatMap(({ spent }) => spent ?? []));
+    const end = { ...closing, ...(output === undefined ? {} : { output }), costUsd, finishedAt: new Date() };
     const ofItems = run.definition.includes('"for_each"')
       ? await deps.store.workflowRuns.itemBytes(tenantId, runId)
       : 0;

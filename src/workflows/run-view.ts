@@ -131,8 +131,8 @@ function toOpenSteps(run: WorkflowRunRecord, { steps, open, job }: Read): StepVi
 }
 
 /** The result of a run that has ended. @throws AppError when it failed or was cancelled. */
-export function toResult(run: WorkflowRunRecord, { status, output, error }: WorkflowRunEnd): WorkflowResult {
+export function toResult(run: WorkflowRunRecord, { status, output, error, costUsd }: WorkflowRunEnd): WorkflowResult {
   const { _id: runId, workflowId } = run;
   if (status === "failed" || status === "cancelled") throw fromErrorView(error, "The run failed.");
-  return { runId, workflowId, status, ...(output === undefined ? {} : { output: JSON.parse(output) }) };
+  return { runId, workflowId, status, ...defined({ output: parsed(output), costUsd }) };
 }

@@ -148,5 +148,6 @@ export const workflowResultSchema = z.object({
   workflowId: idSchema("workflow"),
   status: z.enum(["completed", "rejected", "expired"]),
   output: z.unknown().optional(),
+  costUsd: z.number().optional().describe("What the models of its steps cost"),
 });
 export type WorkflowResult = z.output<typeof workflowResultSchema>;

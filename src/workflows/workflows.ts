@@ -1,3 +1,4 @@
+import { checkDefinitionSize } from "../definitions/definitions.ts";
 import { callbackOf, errorOf, makeRunList, newRun, type RunRequest, takeRun } from "../definitions/runs.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
@@ -9,8 +10,10 @@ import { currentNesting } from "../net/call-scope.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
+import type { WorkflowRecord } from "../store/workflow-store.ts";
 import { type Caller, fromStoredCaller, maySee, starterOf } from "../tenancy/roles.ts";
 import { expireApproval, settleDecision } from "./approvals.ts";
+import { checkDefinition } from "./check-definition.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { type DryRequest, dryRun } from "./dry-run.ts";
@@ -18,7 +21,7 @@ import { executeRun } from "./execute.ts";
 import { copyResults, type RepeatRequest, toRepeated } from "./repeat-run.ts";
 import { type ItemQuery, readItems } from "./run-items.ts";
 import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
-import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
+import type { ExecuteInput, WorkflowBody, WorkflowRunView } from "./schemas.ts";
 import { countSteps, eachStep, kindOf, planSteps, type Step } from "./steps.ts";
 import { validate } from "./validate.ts";
 import { withdrawApprovals } from "./withdraw-approvals.ts";
@@ -96,7 +99,7 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
     retry: async (caller: Caller, { workflowId, runId }: { workflowId: string; runId: string }, request: RepeatJob) =>
       repeat(await find(caller, workflowId, runId), { ...request, caller }),
     /** Says what a run would call; see `dryRun`. @throws AppError as `accept`. */
-    dryRun: (asked: DryRequest) => dryRun(deps, toRun, asked),
+    dryRun: (asked: DryRequest) => dryRun(deps, toDryRun, asked),
     work,
     /** `workflowId`: when it must be of that workflow. @throws AppError `not_found`. */
     async runOf(caller: Caller, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {
@@ -133,13 +136,38 @@ function toSubmission(record: WorkflowRunRecord, { caller, isInteractive, parent
 
 /** The record of a run that is about to be accepted, after all that can be refused now was checked. */
 async function toRun(deps: WorkflowsDeps, request: WorkflowRunRequest): Promise<WorkflowRunRecord> {
-  const { workflowId, body } = request;
-  const { tenantId, keyId } = request.caller;
-  const input = await deps.guards.take({ tenantId, keyId, workflowId }, "input", body.input);
-  const workflow = await deps.store.workflows.get(tenantId, workflowId);
+  const { workflowId, caller } = request;
+  const workflow = await deps.store.workflows.get(caller.tenantId, workflowId);
   if (!workflow) throw notFound("workflow");
-  const { version, name, definition } = workflow;
-  const { inputSchema, steps } = toDefinition(workflow);
+  return toRunOf(deps, request, workflow);
+}
+
+/** The record of a dry run, of a workflow that is kept or of a draft. */
+const toDryRun = (deps: WorkflowsDeps, request: RunRequest<ExecuteInput> & DryRequest["of"]) =>
+  "draft" in request ? toDraftRun(deps, request) : toRun(deps, request);
+
+/** The same of a draft, which is checked as its creation checks it. */
+async function toDraftRun(
+  deps: WorkflowsDeps,
+  { draft, ...request }: RunRequest<ExecuteInput> & { draft: WorkflowBody },
+): Promise<WorkflowRunRecord> {
+  const { tenantId } = request.caller;
+  checkDefinitionSize(draft, "steps");
+  await checkDefinition(deps, { tenantId, body: draft }, (problem) => {
+    throw problem;
+  });
+  const definition = JSON.stringify(draft).toWellFormed();
+  return toRunOf(deps, request, { _id: newId("workflow"), version: 0, name: draft.name, definition });
+}
+
+async function toRunOf(
+  deps: WorkflowsDeps,
+  request: Omit<WorkflowRunRequest, "workflowId">,
+  { _id: workflowId, version, name, definition }: Pick<WorkflowRecord, "_id" | "version" | "name" | "definition">,
+): Promise<WorkflowRunRecord> {
+  const { tenantId, keyId } = request.caller;
+  const input = await deps.guards.take({ tenantId, keyId, workflowId }, "input", request.body.input);
+  const { inputSchema, steps } = toDefinition({ definition });
   if (inputSchema !== undefined) {
     const asker = { tenantId, key: `${workflowId}:${version}` };
     await deps.evaluator.checkInput(asker, { inputSchema, input: input ?? null });

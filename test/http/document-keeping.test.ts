@@ -194,6 +194,39 @@ describe("documents that are kept", () => {
     expect((await client.request("PATCH", `/rag/documents/${text}`, { body: { name: "a.txt" } })).status).to.equal(400);
   });
 
+  it("that have failed are read again by their jobs, alone or with many", async () => {
+    const form = new FormData();
+    form.set("file", new File(["%PDF-1.7 broken"], "broken.pdf", { type: "application/pdf" }));
+    const failed = await client.request("POST", "/rag/ingest", { raw: form });
+    expect(failed.status, failed.text).to.equal(422);
+    const jobOf = async (id: string) => (await client.get(`/rag/documents/${id}`)).string("jobId");
+    const [document] = (await client.get("/rag/documents?status=failed")).body as { documentId: string }[];
+    const id = document?.documentId ?? "";
+    const before = await jobOf(id);
+    const again = await client.post(`/jobs/${before}/retry`);
+    expect([again.status, again.at("documentId")], again.text).to.deep.equal([202, id]);
+    const jobId = again.string("jobId");
+    expect([jobId === before, await jobOf(id)]).to.deep.equal([false, jobId]);
+    await pollUntil(async () => (await client.get(`/jobs/${jobId}`)).at("status") === "failed");
+    const many = await client.post("/jobs/retry", { kind: "ingestion", status: "failed" });
+    expect(many.at("done"), many.text).to.be.at.least(1);
+    await client.delete(`/rag/documents/${id}`);
+    expect((await client.post(`/jobs/${jobId}/retry`)).status).to.be.oneOf([404, 409]);
+  });
+
+  it("show their chunks from one on that was cited, unless it is of an earlier version", async () => {
+    const id = await ingest({ content: Array.from({ length: 400 }, (_, n) => `Line ${n} of the log.`).join("\n\n") });
+    const chunks = (path = "") => client.get(`/rag/documents/${id}/chunks?limit=2${path}`);
+    const second = (await chunks()).string("data.1.chunkId");
+    const from = await chunks(`&chunkId=${second}`);
+    expect([from.at("data.0.chunkId"), from.at("data.1.n")], from.text).to.deep.equal([second, 2]);
+    expect((await chunks(`&chunkId=${second}&cursor=${from.at("nextCursor")}`)).at("data.0.n")).to.equal(3);
+    for (const other of ["none", `${id}:2:1`, `${id}:1:999999`, "doc_x:1:1"])
+      expect((await chunks(`&chunkId=${other}`)).status, other).to.equal(404);
+    await upload("Now it is short.", { documentId: id });
+    expect((await chunks(`&chunkId=${second}`)).status).to.equal(404);
+  });
+
   it("are invisible from the instant they expire, and deleted afterwards", async () => {
     const content = "The buoy blinks twice.";
     const id = await ingest({ content, expiresAt: new Date(Date.now() + 3_600_000).toISOString() });

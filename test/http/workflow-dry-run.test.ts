@@ -138,6 +138,27 @@ describe("a dry run of a workflow", function () {
     expect(runs.at("data")).to.have.length(1);
   });
 
+  it("of a draft keeps nothing, and refuses what a creation refuses", async () => {
+    const inputSchema = { type: "object", required: ["n"], properties: { n: { type: "number" } } };
+    const draft = (steps: unknown[]) => ({ name: "Draft", inputSchema, steps });
+    const ask = (workflow: unknown, input?: unknown) => harness.member.post("/workflows/dry-run", { workflow, input });
+    const before = (await harness.member.get("/workflows?limit=200")).at("data");
+    const steps = [
+      { type: "webhook", id: "send", url: url(), method: "POST", body: { n: "{{ input.n }}" } },
+      set("n", { n: "{{ input.n }}" }),
+    ];
+    const run = await ask(draft(steps), { n: 7 });
+    expect([run.status, run.at("status"), run.at("output")], run.text).to.deep.equal([200, "completed", { n: 7 }]);
+    expect(run.at("calls.0"), run.text).to.deep.include({ id: "send", body: { n: 7 } });
+    expect((await ask(draft(steps), {})).status).to.equal(400);
+    const broken = await ask(draft([set("n", { n: "{{ input.n +  }}" })]), { n: 1 });
+    expect([broken.status, broken.at("error.param")], broken.text).to.deep.equal([400, "steps[0].values.n"]);
+    const none = await ask(draft([]), { n: 1 });
+    expect([none.status, none.at("error.param")], none.text).to.deep.equal([400, "workflow.steps"]);
+    expect((await harness.member.get("/workflows?limit=200")).at("data")).to.deep.equal(before);
+    expect(asked).to.equal(0);
+  });
+
   it("ends with all items of a long list counted, and refuses one that is too long", async () => {
     const workflowId = await harness.create([
       { type: "for_each", items: "input", do: [{ type: "webhook", url: url(), method: "POST" }] },

@@ -114,6 +114,12 @@ describe("workflows", function () {
     const job = await member.get(`/jobs/${started.string("jobId")}`);
     expect(job.at("status")).to.equal("completed");
     expect(job.at("result.runId")).to.equal(runId);
+    const listed = (await member.get("/jobs?kind=workflow")).at("data") as { jobId: string; costUsd?: number }[];
+    const cost = run.at("costUsd");
+    expect([job.at("costUsd"), listed.find(({ jobId }) => jobId === job.at("jobId"))?.costUsd]).to.deep.equal([
+      cost,
+      cost,
+    ]);
   });
 
   it("answer a caller who waits with how the run ended", async () => {

@@ -7,9 +7,11 @@ import type { Disposables } from "../../../src/lib/disposables.ts";
 import { type ApiClient, makeApiClient } from "./api-client.ts";
 import { openBrowser, openWindow, showLast, type Window } from "./browser.ts";
 import { type Desk, openDesk } from "./desk.ts";
+import * as forms from "./forms.ts";
 import { findOne, goAround, outliveSession, outliveStore } from "./hold.ts";
 import { chatInWidget, lookAtHostileTexts, plantHostileTexts } from "./hostile.ts";
 import { findPlaces, lookAround, type Places } from "./look-around.ts";
+import * as many from "./many.ts";
 import { readReference } from "./reference.ts";
 import { visitShop } from "./shop.ts";
 import { standStorm } from "./storm.ts";
@@ -20,13 +22,18 @@ import { beMember, seeNothing } from "./walls.ts";
 /** What the program that makes a tenant may take, in ms. */
 const TENANT_TIMEOUT_MS = 120_000;
 
-const windowNames = ["owner", "approver", "busy", "member", "stranger", "guarded", "operator"] as const;
+const windowNames = ["owner", "approver", "busy", "member", "stranger", "guarded", "operator", "editor"] as const;
 
 /** Responses that are no faults: what another tenant has is not there, and an operator signs in. */
 const expectedIn: Partial<Record<(typeof windowNames)[number], { status: number; path: RegExp }[]>> = {
   busy: [
     { status: 401, path: /^\// }, // its session ends, and the store stops
     { status: 503, path: /^\// },
+  ],
+  editor: [
+    { status: 400, path: /^\/agents$/ }, // a field that is not known is refused, as the form has warned
+    { status: 401, path: /^\// }, // its session ends
+    { status: 409, path: /^\/agents\// }, // another version was saved meanwhile
   ],
   stranger: [{ status: 404, path: /_[0-9A-Z]{26}/ }],
   operator: [
@@ -44,7 +51,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
     return [name, await openWindow(browser, { url, name, expected: expectedIn[name] ?? [] })] as const;
   });
   const windows = Object.fromEntries(await Promise.all(opened)) as Record<(typeof windowNames)[number], Window>;
-  const { owner, approver, busy, member, stranger, guarded, operator } = windows;
+  const { owner, approver, busy, member, stranger, guarded, operator, editor } = windows;
   const faults: string[] = [];
   let shots: string | undefined;
   const step: Step = async (name, work) => {
@@ -71,6 +78,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
     walk.approveCalls(approver, { call, provider }),
   );
   await step("see the spend by model and key", () => walk.seeSpend(owner));
+  await edit(editor, { desk, apiKey, step });
   await step("find every screen", async () => {
     places = await findPlaces(owner);
   });
@@ -109,6 +117,21 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
 }
 
 type Step = (name: string, work: () => Promise<unknown>) => Promise<void>;
+
+/** Writes definitions by their forms, and handles much at once. */
+async function edit(editor: Window, { desk, apiKey, step }: { desk: Desk; apiKey: string; step: Step }) {
+  await step("nest the steps of a workflow", async () => {
+    await walk.signIn(editor, apiKey);
+    await forms.nestSteps(editor);
+  });
+  await step("try the draft of a workflow", () => forms.tryDraft(editor));
+  await step("be warned before saving", () => forms.warnBeforeSaving(editor));
+  await step("settle a conflict of two versions", () => forms.settleConflict(editor, desk));
+  await step("keep what was typed into forms", () => forms.keepForms(editor, desk));
+  await step("rate an answer, and open what it cites", () => many.rateAnswer(editor, desk));
+  await step("retry a failed document", () => many.retryDocument(editor, desk));
+  await step("retry and cancel many runs", () => many.handleMany(editor, desk));
+}
 
 /** Works on while much happens, a session ends and the store is away. */
 async function outlive(busy: Window, { desk, apiKey, step }: { desk: Desk; apiKey: string; step: Step }) {

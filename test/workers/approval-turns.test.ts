@@ -169,7 +169,7 @@ describe("an approval and its run, turn by turn", function () {
     const { runId } = other;
     expect([job.at("status"), job.at("result")]).to.deep.equal([
       "completed",
-      { runId, workflowId, status: "rejected" },
+      { runId, workflowId, status: "rejected", costUsd: 0 },
     ]);
     expect((await harness.member.get(other.path)).at("finishedAt")).to.equal(decidedAt);
   });

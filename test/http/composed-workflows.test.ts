@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import { pollUntil } from "../support/poll-until.ts";
-import { tenantOf } from "../support/tenant-of.ts";
 import {
   chatModel,
   condition,
@@ -465,40 +464,6 @@ describe("a workflow", function () {
       total: 99,
       failed: 0,
     });
-  });
-
-  it("stops a list exactly where the budget ends, and goes on from there when there is more", async () => {
-    const { test, owner, model } = harness;
-    const tenantId = await tenantOf(test);
-    const usage = { prompt_tokens: 1_000, completion_tokens: 1_000 };
-    const asked: string[] = [];
-    model.play(({ input }) => {
-      asked.push(String(input));
-      return { text: `Answer to ${input}`, usage };
-    });
-    const ask = { type: "ai_completion", model: chatModel, prompt: "{{ item }}", maxTokens: 1_000 };
-    const step = { type: "for_each", id: "loop", items: "input", concurrency: 1, onError: "continue", do: [ask] };
-    const items = Array.from({ length: 8 }, (_, n) => `item ${n}`);
-    const workflowId = await harness.create([step]);
-    const first = await harness.reach(workflowId, await harness.start(workflowId, items.slice(0, 1)), "completed");
-    const cost = Number(first.at("costUsd"));
-    expect(cost).to.be.above(0);
-    await test.platform.gateway.flush();
-    await test.platform.gateway.setBudget(tenantId, 100);
-    const left = Number((await owner.get("/usage")).at("budget.leftUsd"));
-    await test.platform.gateway.setBudget(tenantId, 100 - left + cost * 3.5);
-    asked.length = 0;
-    const stopped = await harness.reach(workflowId, await harness.start(workflowId, items), "completed", "failed");
-    expect(stopped.at("error.code"), stopped.text.slice(0, 800)).to.equal("budget_exhausted");
-    const paid = asked.length;
-    expect(paid).to.be.within(3, 4);
-    await test.platform.gateway.setBudget(tenantId, 1_000);
-    const path = `/workflows/${workflowId}/runs/${stopped.string("runId")}`;
-    const again = await harness.member.post(`${path}/retry`);
-    const run = await harness.reach(workflowId, again.string("runId"), "completed", "failed");
-    expect(run.at("output")).to.deep.equal(items.map((item) => `Answer to ${item}`));
-    expect(asked, "each is asked and paid once").to.deep.equal(items);
-    await test.platform.gateway.setBudget(tenantId, null);
   });
 
   it("leaves the longest outputs of a list on its items, where they can be read", async () => {

@@ -23,6 +23,7 @@ describe("a list over items whose budget ends in the middle", function () {
     agentId = (await harness.member.post("/agents", agent)).string("agentId");
     inner = await harness.create([{ ...ask, prompt: "{{ input }}" }]);
   });
+  afterEach(() => setBudget(null));
   after(() => harness.close());
 
   const setBudget = async (usd: number | null) => {
@@ -56,6 +57,7 @@ describe("a list over items whose budget ends in the middle", function () {
       const done = asked.length;
       expect(done).to.be.within(3, 4);
       expect(stepsOf(stopped)[0]).to.have.deep.property("items", { done, total: items.length, failed: 0 });
+      expect(Number(stopped.at("costUsd")), "what was done").to.be.closeTo(Number(first.at("costUsd")) * done, 1e-6);
       const path = `/workflows/${workflowId}/runs/${runId}`;
       const kept = (await harness.member.get(`${path}/items?path=0`)).at("data") as { output: unknown }[];
       expect(kept.map(({ output }) => output)).to.deep.equal(items.slice(0, done).map(answerTo));
@@ -65,7 +67,6 @@ describe("a list over items whose budget ends in the middle", function () {
       expect(run.at("output"), run.text.slice(0, 800)).to.deep.equal(items.map(answerTo));
       expect(asked, "each is asked and paid once").to.deep.equal(items);
       expect(Number(run.at("costUsd"))).to.be.closeTo(Number(first.at("costUsd")) * items.length, 1e-6);
-      await setBudget(null);
     });
   }
 
@@ -77,11 +78,10 @@ describe("a list over items whose budget ends in the middle", function () {
     const stopped = await harness.reach(workflowId, await harness.start(workflowId, items), "completed", "failed");
     expect(stopped.at("error.code"), stopped.text.slice(0, 800)).to.equal("budget_exhausted");
     expect(asked.length).to.be.within(2, 3);
-    await setBudget(null);
   });
 
   it("goes on when it is the budget of the agent's step, and says so of each item", async () => {
-    const step = { type: "agent", id: "ask", agentId, input: "{{ item }}", budget: { maxTokens: 500 } };
+    const step = { type: "agent", id: "ask", agentId, input: "{{ item }}", budget: { maxTokens: 1 } };
     const said = { type: "set", id: "said", values: { how: "{{ steps.ask.finishReason }}" } };
     const workflowId = await harness.create([{ type: "for_each", id: "loop", items: "input", do: [step, said] }]);
     const run = await harness.reach(

@@ -418,6 +418,125 @@ describe("a workflow", function () {
       expect(await problems("input.tags", loop)).to.deep.equal([]);
     });
 
+    it("has the item of a list held against what its list holds", async () => {
+      const line = { type: "object", properties: { name: { type: "string" }, count: { type: "integer" } } };
+      const inputSchema = {
+        type: "object",
+        properties: {
+          lines: { type: "array", items: { ...line, additionalProperties: false } },
+          names: { type: "array", items: { type: "string" } },
+          rows: { type: "array", items: { type: "array", items: { type: "boolean" } } },
+          any: { type: "array" },
+        },
+      };
+      const loop = (items: string, text: string, as = "item") => ({
+        ...{ type: "for_each", items, as, do: [set("x", { v: `{{ ${text} }}` })] },
+      });
+      const within = (text: string) => ({
+        ...{ type: "for_each", items: "input.rows", as: "row" },
+        do: [loop("row", text, "cell")],
+      });
+      for (const right of [
+        loop("input.lines", "item.name + string(item.count)"),
+        loop("input.names", "item + '!'"),
+        loop("input.names", "one + '!'", "one"),
+        loop("input.any", "item + 1"),
+        loop("input.lines", "[1].map(item, item + 1)"),
+        loop("input.lines.filter(l, l.count > 1)", "item.other"),
+        within("cell && row_index + cell_index > 1"),
+      ])
+        expect(await validate([right], { inputSchema }), JSON.stringify(right)).to.deep.equal([]);
+      for (const wrong of [
+        loop("input.lines", "item.other"),
+        loop("input.lines", "item.name + item.count"),
+        loop("input.names", "item + 1"),
+        loop("input.any", "item_index + ''"),
+        loop("input.names", "one + one_index", "one"),
+      ])
+        expect(await validate([wrong], { inputSchema }), JSON.stringify(wrong)).to.deep.equal([
+          "steps[0].do[0].values.v invalid_request",
+        ]);
+      expect(await validate([within("cell + 1")], { inputSchema })).to.deep.equal([
+        "steps[0].do[0].do[0].values.v invalid_request",
+      ]);
+    });
+
+    it("has what it gives to another workflow held against what that takes, as far as it is known", async () => {
+      const takes = {
+        type: "object",
+        additionalProperties: false,
+        required: ["name"],
+        properties: {
+          name: { type: "string", minLength: 3 },
+          count: { type: "integer" },
+          tags: { type: "array", maxItems: 2, items: { type: "string" } },
+          either: { anyOf: [{ type: "string" }, { type: "object", required: ["id"] }] },
+        },
+      };
+      const called = await harness.create([set("n", { n: 1 })], { inputSchema: takes });
+      const inputSchema = {
+        type: "object",
+        properties: {
+          name: { type: "string" },
+          count: { type: "integer" },
+          price: { type: "number" },
+          whole: { type: "object" },
+          tags: { type: "array", items: { type: "string" } },
+        },
+      };
+      const problems = (input: unknown) =>
+        validate([{ type: "workflow", workflowId: called, ...(input === undefined ? {} : { input }) }], {
+          inputSchema,
+        });
+      for (const right of [
+        ...[
+          { name: "Ada" },
+          { name: "{{ input.name }}" },
+          { name: "{{ input.any }}" },
+          { name: "It is {{ input.count }}" },
+        ],
+        ...[
+          { name: "Ada", count: "{{ input.price }}" },
+          { name: "Ada", tags: "{{ input.tags }}" },
+          "{{ input.whole }}",
+        ],
+        ...[
+          "{{ input }}",
+          { name: "Ada", tags: ["a", "{{ input.count }}"].slice(0, 1) },
+          { name: "Ada", either: { id: "{{ input.any }}" } },
+        ],
+        ...[
+          { name: "Ada", either: "{{ input.any }}" },
+          { name: "Ada", count: "{{ input.count + 1 }}" },
+        ],
+      ])
+        expect(await problems(right), JSON.stringify(right)).to.deep.equal([]);
+      for (const [wrong, path] of [
+        [undefined, "input"],
+        ["{{ input.name }}", "input"],
+        ["Hello", "input"],
+        [{}, "input.name"],
+        [{ name: "Al" }, "input.name"],
+        [{ name: "{{ input.count }}" }, "input.name"],
+        [{ name: "{{ input.any }}", other: 1 }, "input"],
+        [{ name: "Ada", count: "{{ input.name }}" }, "input.count"],
+        [{ name: "Ada", count: "is {{ input.count }}" }, "input.count"],
+        [{ name: "Ada", tags: ["{{ input.any }}", "b", "c"] }, "input.tags"],
+        [{ name: "Ada", tags: ["{{ input.count }}"] }, "input.tags[0]"],
+        [{ name: { text: "{{ input.any }}" } }, "input.name"],
+      ] as const)
+        expect(await problems(wrong), JSON.stringify(wrong)).to.deep.equal([`steps[0].${path} invalid_request`]);
+      const steps = [{ type: "workflow", workflowId: called, input: { name: 7 } }];
+      const made = await harness.member.post("/workflows", { name: "Caller", steps });
+      expect([made.status, made.at("error.param")], made.text).to.deep.equal([400, "steps[0].input.name"]);
+      const list = {
+        type: "for_each",
+        items: "input.tags",
+        do: [{ type: "workflow", workflowId: called, input: { name: "{{ item }}", count: "{{ item }}" } }],
+      };
+      expect(await validate([list], { inputSchema })).to.deep.equal(["steps[0].do[0].input.count invalid_request"]);
+    });
+
     it("must not run itself, nor others deeper than five", async () => {
       const callOf = (workflowId: string) => [{ type: "workflow", workflowId }];
       const first = await harness.create([set("n", { n: 1 })]);

@@ -7,6 +7,7 @@ import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
 import type { OpenStepRecord } from "../../store/workflow-step-store.ts";
 import type { Caller } from "../../tenancy/roles.ts";
 import type { WorkflowsDeps } from "../deps.ts";
+import type { Schema, Schemas } from "../known-schemas.ts";
 import type { JsonValue } from "../scope-texts.ts";
 import type { StepField } from "../step-texts.ts";
 
@@ -159,6 +160,8 @@ export type StepKind<S> = {
   nests?: readonly string[];
   /** The names by which the steps within see what they are done for. */
   names?(step: S): readonly string[];
+  /** What is known of these names; `schemaOf`: of the value of an expression. */
+  schemas?(step: S, schemaOf: (expression: string) => Schema | undefined): Schemas;
   /** The model in its field `model`, which has to exist, and to be usable when a run is accepted. */
   model?(step: S): string;
   /** Checks what the schema cannot. @throws AppError whose `param` is below `field`. */

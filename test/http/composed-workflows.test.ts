@@ -4,6 +4,7 @@ import {
   chatModel,
   condition,
   openWorkflowHarness,
+  set,
   stepsOf,
   type WorkflowHarness,
 } from "../support/workflow-harness.ts";
@@ -19,7 +20,6 @@ describe("a workflow", function () {
   });
   after(() => harness.close());
 
-  const set = (id: string, values: object) => ({ type: "set", id, values });
   const makeAgent = async (more: object = {}) => {
     const made = await harness.member.post("/agents", {
       ...{ name: "Helper", model: chatModel, systemPrompt: "Help.", tools: [] },

@@ -19,6 +19,9 @@ const stepId = z.string().regex(/^[a-z0-9_]{1,64}$/, "must be 1 to 64 of a to z,
 /** Longest time of a step, in ms: 30 days. */
 export const MAX_STEP_MS = 30 * 86_400_000;
 
+/** A time of a step, in ms. */
+export const stepMs = z.number().int().min(1).max(MAX_STEP_MS).optional();
+
 /** What every step has. */
 export const commonFields = {
   id: stepId
@@ -35,13 +38,7 @@ export const commonFields = {
         .describe("Wait before the second attempt; doubles with each further one"),
     })
     .optional(),
-  timeoutMs: z
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_STEP_MS)
-    .optional()
-    .describe("Longest time of the step with all its attempts and waits; then it fails with `timeout`"),
+  timeoutMs: stepMs.describe("Longest time of the step with all its attempts and waits; then it fails with `timeout`"),
   onError: z
     .union([
       z.strictObject({ goto: stepId.describe("A later step of the same list") }),

@@ -6,7 +6,8 @@ import { html } from "./html.js";
 import { useAction, useJobChanges, useList, useLoad } from "./load.js";
 import { Markdown } from "./markdown.js";
 import { navigate } from "./router.js";
-import { AgentRunView, WorkflowRunView } from "./timeline.js";
+import { WorkflowRunView } from "./run-tree.js";
+import { AgentRunView } from "./timeline.js";
 import { Badge, Choice, Facts, Field, IdLink, money, Problem, Table, Text, Time } from "./ui.js";
 
 /** Jobs whose runs wait for approvals. */

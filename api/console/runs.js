@@ -4,7 +4,8 @@ import { DefinitionChoice, Filters, filterOf, Given, timesOf, toListQuery } from
 import { html } from "./html.js";
 import { useAction, useJobChanges, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
-import { AgentRunView, CompositeView, WorkflowRunView } from "./timeline.js";
+import { detailOf } from "./run-tree.js";
+import { AgentRunView } from "./timeline.js";
 import { Badge, between, Choice, Facts, Id, IdLink, money, Problem, Table, Text, Time } from "./ui.js";
 
 const kinds = ["ingestion", "agent", "workflow", "composite", "response", "completion"];
@@ -94,13 +95,6 @@ export function Runs({ query }) {
       <${DefinitionChoice} filter=${filter} onChoose=${choose} />
     </${Filters}><${Given} path=${path} filter=${filter} labels=${labels} /><${Many} filter=${filter} onDone=${list.reload} />
     <${Table} list=${list} columns=${["What", "Kind", "Status", "Who", "Cost", "Begun", "Took"]} row=${row} empty=${firstSteps} />`;
-}
-
-/** Where the API shows what a job works on, and what shows it here. @param {any} about */
-function detailOf({ runId, workflowId, executionId }) {
-  if (workflowId) return { path: `/workflows/${workflowId}/runs/${runId}`, View: WorkflowRunView };
-  if (runId) return { path: `/runs/${runId}/trail`, View: AgentRunView };
-  return executionId ? { path: `/composite/executions/${executionId}`, View: CompositeView } : undefined;
 }
 
 /** Starts the same again. @param {any} about @param {any} detail */

@@ -6,7 +6,7 @@ import { Badge, between, duration, Facts, IdLink, money, number, Problem, span, 
 /** What happened in a run, step by step. */
 
 /** What a step has made: a text is Markdown. @param {{ value: any, label: string }} props */
-const Output = ({ value, label }) =>
+export const Output = ({ value, label }) =>
   typeof value === "string" && value.length <= 4_000
     ? html`<${Markdown} text=${value} />`
     : html`<${Text} value=${value} label=${label} />`;
@@ -43,10 +43,10 @@ function timesOf({ startedAt, steps }) {
 }
 
 /** @param {readonly number[]} values */
-const sum = (values) => values.reduce((total, value) => total + value, 0);
+export const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 /** Names with times; those of nothing are left out. @param {Record<string, number>} times */
-const shown = (times) =>
+export const shown = (times) =>
   Object.entries(times)
     .filter(([, ms]) => ms > 0)
     .map(([name, ms]) => `${name} ${duration(ms)}`)
@@ -106,56 +106,6 @@ export function AgentRunView({ run }) {
     <h2>Steps</h2><ol class="timeline">${steps.map((/** @type {any} */ step, /** @type {number} */ at) => agentStep(step, times[at]))}</ol>
     <${Problem} error=${error} />
     ${finalOutput ? html`<h2>Answer</h2><${Markdown} text=${finalOutput} /><${Citations} citations=${citations} />` : null}`;
-}
-
-/** @param {any} step */
-const workflowStep = ({
-  id,
-  type,
-  status,
-  startedAt,
-  finishedAt,
-  attempts,
-  output,
-  error,
-  tokensUsed,
-  costUsd,
-}) => html`<li class=${status === "failed" ? "failed" : ""}>
-  <h3>${id} ${status === "completed" ? null : html`<${Badge} text=${status} />`}</h3>
-  <p class="meta"><${Time} at=${startedAt} /> ${[between(startedAt, finishedAt), type, attempts > 1 ? `${attempts} attempts` : "", tokensUsed ? `${number(tokensUsed)} tokens, ${money(costUsd)}` : ""].filter(Boolean).join(", ")}</p>
-  <${Problem} error=${error} /><${Output} value=${output} label="The output" /></li>`;
-
-/** @param {{ run: any }} props */
-export function WorkflowRunView({ run }) {
-  const { workflowId, workflowName, version, input, output, steps, error, awaiting, tokensUsed, costUsd } = run;
-  /** @param {(type: string) => boolean} isOne */
-  const took = (isOne) =>
-    sum(
-      steps.map((/** @type {any} */ { type, startedAt, finishedAt }) =>
-        isOne(type) ? span(startedAt, finishedAt) : 0,
-      ),
-    );
-  const isModel = (/** @type {string} */ type) => type === "ai_completion";
-  const isWait = (/** @type {string} */ type) => type === "human_approval";
-  return html`<${Facts} facts=${[
-    ["Workflow", html`<${IdLink} id=${workflowId} text=${workflowName} />, version ${version}`],
-    [
-      "Time",
-      shown({
-        model: took(isModel),
-        "other steps": took((type) => !isModel(type) && !isWait(type)),
-        approvals: took(isWait),
-      }),
-    ],
-    ["Used", `${number(tokensUsed)} tokens, ${money(costUsd)}`],
-    [
-      "Waits for",
-      awaiting && html`<${IdLink} id=${awaiting.approvalId} text=${`the decision of an ${awaiting.assigneeRole}`} />`,
-    ],
-  ]} />
-    ${input === undefined ? null : html`<h2>Input</h2><${Text} value=${input} label="The input" />`}
-    <h2>Steps</h2><ol class="timeline">${steps.map(workflowStep)}</ol><${Problem} error=${error} />
-    ${output === undefined ? null : html`<h2>Output</h2><${Text} value=${output} label="The output" />`}`;
 }
 
 /** @param {any} step */

@@ -51,6 +51,16 @@ const example = {
   ],
 };
 
+/** What a run may end with that a call waits for. */
+const runErrors = [
+  ...modelCallErrors,
+  "answer_incomplete",
+  "webhook_failed",
+  "source_refused",
+  "source_unreachable",
+  "wrong_state",
+] as const;
+
 const routes = declareRoutes({ auth: "member", tags: ["Workflows"] });
 
 /** The paths of approvals and runs come first: the pattern of a workflow would match them. */
@@ -183,16 +193,7 @@ export const workflowRoutes = [
       },
       202: { description: "The run has started", body: acceptedSchema },
     },
-    errors: [
-      ...modelCallErrors,
-      "answer_incomplete",
-      "webhook_failed",
-      "source_refused",
-      "source_unreachable",
-      "wrong_state",
-      "quota_exceeded",
-      "timeout",
-    ],
+    errors: [...runErrors, "quota_exceeded", "timeout"],
     example: { input: { complaint: "The pump is louder than the old one." } },
     isTrial: ({ dryRun }) => dryRun === "true",
     async handler(input) {
@@ -240,14 +241,7 @@ export const workflowRoutes = [
       200: { description: "How the run ended", body: workflowResultSchema },
       202: { description: "The run has started", body: acceptedSchema },
     },
-    errors: [
-      ...modelCallErrors,
-      "answer_incomplete",
-      "webhook_failed",
-      "source_refused",
-      "source_unreachable",
-      "wrong_state",
-    ],
+    errors: runErrors,
     handler(input) {
       const { params: path, caller, platform } = input;
       const place = { workflowId: path.id, runId: path.runId };

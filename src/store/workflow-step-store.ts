@@ -123,6 +123,12 @@ export function makeWorkflowStepStore(db: Db) {
       const found = items.find(ofTenant(tenantId, { runId, scope, seq: { $gte: from } }));
       return found.sort({ seq: 1 }).limit(limit);
     },
+    /** What was used by each result within lists over items. */
+    spentOnItems: (tenantId: string, runId: string): Promise<Pick<WorkflowItemRecord, "path" | "spent">[]> =>
+      items
+        .find(ofTenant(tenantId, { runId, spent: { $exists: true } }))
+        .project<Pick<WorkflowItemRecord, "path" | "spent">>({ path: 1, spent: 1 })
+        .toArray(),
     ...makeOpenSteps(db),
     /** Copies results of a run to another one. Safe to repeat. */
     async copyResults(

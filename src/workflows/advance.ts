@@ -209,10 +209,10 @@ async function record(
 
 function toRecord({ run }: Walk, frame: Course["frame"], attempt: Attempt, outcome: StepOutcome): WorkflowStepRecord {
   const { path, id, type, attempts, startedAt, planned } = attempt;
-  const { spent, finishReason, ends, items } = outcome;
+  const { spent, finishReason, ends } = outcome;
   const { onError } = planned.step;
   const about = { _id: `${run._id}:${path}`, tenantId: run.tenantId, runId: run._id, path, id, type, attempts };
-  const { child } = frame.open.get(path) ?? {};
+  const { child, items } = { ...frame.open.get(path), ...defined({ items: outcome.items }) };
   frame.seq += 1; // steps that run beside each other have places of their own
   const common = { ...about, startedAt, seq: frame.seq, finishedAt: new Date(), ...defined({ child, items }) };
   const used = defined({ spent, finishReason, ends });

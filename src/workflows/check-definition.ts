@@ -2,7 +2,10 @@ import { checkChatModel } from "../definitions/definitions.ts";
 import { AppError, invalidRequest } from "../lib/errors.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import type { StepTexts } from "./evaluate.ts";
+import { toGivenInput } from "./given-inputs.ts";
+import { type Schemas, schemaOf } from "./known-schemas.ts";
 import type { WorkflowBody } from "./schemas.ts";
+import { inField } from "./step-texts.ts";
 import { eachStep, kindOf, type PlannedStep, planSteps, type Step } from "./steps.ts";
 
 /** Workflows that run inside of each other at most. */
@@ -24,7 +27,9 @@ export async function checkDefinition(deps: WorkflowsDeps, checked: Checked, rep
   const { tenantId, body } = checked;
   const plan = planSteps(body.steps);
   const texts: StepTexts[] = [];
-  lookThrough(plan, { known: new Set(), names: [], ids: new Set(), texts, report });
+  const schemas: Schemas = body.inputSchema ? { input: body.inputSchema } : {};
+  lookThrough(plan, { known: new Set(), names: [], schemas, ids: new Set(), texts, report });
+  const schemasAt = new Map(texts.map((one) => [one.field, { ...schemas, ...one.schemas }]));
   for (const { field, step } of eachStep(plan)) {
     const kind = kindOf(step);
     const model = kind.model?.(step);
@@ -32,6 +37,8 @@ export async function checkDefinition(deps: WorkflowsDeps, checked: Checked, rep
       await kind.check?.(step, { deps, tenantId, field });
       if (model !== undefined) await checkChatModel(deps.gateway, { tenantId, model, param: `${field}.model` });
       if (step.type === "workflow") await checkCalls(deps, checked, { workflowId: step.workflowId, field });
+      if (step.type === "workflow")
+        await checkGiven(deps, checked, { step, field, schemas: schemasAt.get(field) ?? {} });
     } catch (error) {
       report(asProblem(error));
     }
@@ -49,6 +56,8 @@ type Looking = {
   /** The steps that may be named here, and what is seen besides, as the item of a list. */
   known: Set<string>;
   names: readonly string[];
+  /** What is known of these, and of the input. */
+  schemas: Schemas;
   /** All ids so far. */
   ids: Set<string>;
   texts: StepTexts[];
@@ -60,7 +69,7 @@ type Looking = {
  * `for_each` the item. Reports ids that are there already, and errors that lead to no later step of their list.
  */
 function lookThrough(list: readonly PlannedStep[], at: Looking): void {
-  const { known, names, ids, texts, report } = at;
+  const { known, names, schemas, ids, texts, report } = at;
   for (const [index, { id, field, step, branches }] of list.entries()) {
     if (ids.has(id))
       report(invalidRequest(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`));
@@ -69,14 +78,18 @@ function lookThrough(list: readonly PlannedStep[], at: Looking): void {
     if (target !== undefined && !list.slice(index + 1).some((later) => later.id === target))
       report(invalidRequest(`${field}.onError.goto`, `${target} is no later step of the same list.`));
     const kind = kindOf(step);
-    texts.push({ field, fields: kind.fields(step), known: [...known], names });
+    const { input: _given, ...ofItems } = schemas;
+    texts.push({ field, fields: kind.fields(step), known: [...known], names, schemas: ofItems });
     const within = [...names, ...(kind.names?.(step) ?? [])];
+    const own = new Set(kind.names?.(step));
+    const outer = Object.entries(schemas).filter(([name]) => !own.has(name));
+    const seen = { ...Object.fromEntries(outer), ...kind.schemas?.(step, (text) => schemaOf(text, schemas)) };
     const isApart = step.type === "parallel" || step.type === "for_each";
     const before = new Set(known);
     for (const inner of Object.values(branches)) {
-      const own = isApart ? new Set(before) : known;
-      lookThrough(inner, { ...at, known: own, names: within });
-      if (step.type === "parallel") for (const one of own) known.add(one);
+      const ownKnown = isApart ? new Set(before) : known;
+      lookThrough(inner, { ...at, known: ownKnown, names: within, schemas: seen });
+      if (step.type === "parallel") for (const one of ownKnown) known.add(one);
     }
     known.add(id);
   }
@@ -104,6 +117,19 @@ async function checkCalls(
     }
     level = [...new Set(next)];
   }
+}
+
+/** @throws AppError `invalid_request` for an input that the workflow which a step runs does not take. */
+async function checkGiven(
+  { store, evaluator }: WorkflowsDeps,
+  { tenantId }: Checked,
+  { step, field, schemas }: { step: Extract<Step, { type: "workflow" }>; field: string; schemas: Schemas },
+): Promise<void> {
+  const called = await store.workflows.get(tenantId, step.workflowId);
+  const { inputSchema }: Pick<WorkflowBody, "inputSchema"> = JSON.parse(called?.definition ?? "{}"); // checked when it was written
+  if (inputSchema === undefined) return;
+  const given = inField(`${field}.input`, () => toGivenInput(step.input, schemas));
+  await evaluator.checkGiven({ tenantId }, { kind: "check-given", inputSchema, given, field });
 }
 
 /** All at once, as a rule; step by step when there is a problem. */

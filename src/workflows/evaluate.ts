@@ -2,7 +2,9 @@ import { invalidRequest } from "../lib/errors.ts";
 import type { Room } from "./cel-values.ts";
 import { isQuick } from "./expression-cost.ts";
 import { attempt, type Expression, ExpressionProblem, makeRoom, type Scope } from "./expressions.ts";
-import { checkInput, checkInputSchema } from "./input-schemas.ts";
+import type { GivenInput } from "./given-inputs.ts";
+import { checkGiven, checkInput, checkInputSchema } from "./input-schemas.ts";
+import type { Schemas } from "./known-schemas.ts";
 import { type ScopeTexts, selectScope, toScope } from "./scope-texts.ts";
 import { inField, mapTexts, type StepField, textsOf } from "./step-texts.ts";
 import type { ParsedTexts } from "./templates.ts";
@@ -13,7 +15,10 @@ const MAX_EXPRESSIONS = 1_000;
 /** Fills the expressions of a step's fields; `field` is the step's own, as `steps[0]`. */
 export type Fill = { kind: "fill"; field: string; fields: StepField[]; scope: ScopeTexts };
 /** The expressions of a step; `known`: the steps that they may read; `names`: what they see besides, as the item of a list. */
-export type StepTexts = { field: string; fields: StepField[]; known: readonly string[]; names?: readonly string[] };
+export type StepTexts = { field: string; fields: StepField[]; known: readonly string[]; names?: readonly string[] } & {
+  /** What is known of these names. */
+  schemas?: Schemas;
+};
 /** Checks the expressions and the input schema of a definition. */
 export type CheckDefinition = {
   kind: "check-definition";
@@ -22,9 +27,16 @@ export type CheckDefinition = {
 };
 /** Checks an input against its schema. */
 export type CheckInput = { kind: "check-input"; inputSchema: Record<string, unknown>; input: unknown };
+/** Checks what is known beforehand of an input of another workflow's run; `field` is that of the step. */
+export type CheckGiven = {
+  kind: "check-given";
+  inputSchema: Record<string, unknown>;
+  given: GivenInput;
+  field: string;
+};
 
 /** What tenants have written, to be evaluated: data in, data out. */
-export type Evaluation = Fill | CheckDefinition | CheckInput;
+export type Evaluation = Fill | CheckDefinition | CheckInput | CheckGiven;
 
 /** The work may not be done at this place. */
 export class NotHere extends Error {
@@ -53,6 +65,9 @@ export function evaluate(work: Evaluation, place: Place): unknown {
     case "check-input":
       place.at = "input";
       return checkInput(work.inputSchema, work.input);
+    case "check-given":
+      place.at = `${work.field}.input`;
+      return checkGiven(work.inputSchema, work.given, work.field);
     default:
       return work satisfies never;
   }
@@ -114,14 +129,15 @@ function checkDefinition({ steps, inputSchema }: CheckDefinition, place: Place):
   place.at = "inputSchema";
   if (inputSchema !== undefined) checkInputSchema(inputSchema);
   let count = 0;
-  for (const { field, fields, known, names } of steps) {
+  for (const { field, fields, known, names, schemas: own } of steps) {
+    const schemas = { ...(inputSchema && { input: inputSchema }), ...own };
     for (const one of fields) {
       for (const { param, expressions } of parseField(one, field, { place, names })) {
         checkExpressions(expressions, {
           param,
           known: new Set(known),
           kind: one.kind,
-          inputSchema,
+          schemas,
         });
         count += expressions.length;
       }
@@ -136,11 +152,11 @@ type Checking = {
   param: string;
   known: ReadonlySet<string>;
   kind: StepField["kind"];
-  inputSchema: Record<string, unknown> | undefined;
+  schemas: Schemas;
 };
 
-function checkExpressions(expressions: readonly Expression[], { param, known, kind, inputSchema }: Checking): void {
-  const values = inField(param, () => (inputSchema ? expressions.map((one) => one.typed(inputSchema)) : expressions));
+function checkExpressions(expressions: readonly Expression[], { param, known, kind, schemas }: Checking): void {
+  const values = inField(param, () => expressions.map((one) => one.typed(schemas)));
   const wrong = (message: string) => {
     inField(param, () => {
       throw new ExpressionProblem(message, 0);

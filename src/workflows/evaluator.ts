@@ -5,6 +5,7 @@ import type { Memory } from "../isolation/memory.ts";
 import { AppError, invalidRequest } from "../lib/errors.ts";
 import {
   type CheckDefinition,
+  type CheckGiven,
   type CheckInput,
   type Evaluation,
   evaluate,
@@ -136,7 +137,7 @@ export function makeEvaluator(shared: Memory) {
     if (others > (work.kind === "fill" ? MAX_STEPS_WAITING : MAX_CHECKS_WAITING))
       throw new EvaluatorBusy(retryAfterMs(tenantId));
     inChild.set(tenantId, others + 1);
-    const limitMs = work.kind === "check-input" ? CHECK_MS : FILL_MS;
+    const limitMs = work.kind === "check-input" || work.kind === "check-given" ? CHECK_MS : FILL_MS;
     const inTime = AbortSignal.timeout(WAIT_MS);
     const both = signal ? AbortSignal.any([signal, inTime]) : inTime;
     try {
@@ -183,6 +184,7 @@ export function makeEvaluator(shared: Memory) {
     },
     checkInput: async (asker: Asker, work: Omit<CheckInput, "kind">) =>
       void (await run(asker, { kind: "check-input", ...work })),
+    checkGiven: async (asker: Asker, work: CheckGiven) => void (await run(asker, work)),
     /** Ends the child processes. */
     close: () => pool.close(),
   };
@@ -215,6 +217,7 @@ function toAppError(lost: ChildLost, { work, limitMs }: ChildWork): AppError {
 
 function firstFieldOf(work: Evaluation): string {
   if (work.kind === "fill") return [work.field, ...work.fields.slice(0, 1).map(({ at }) => at)].join(".");
+  if (work.kind === "check-given") return `${work.field}.input`;
   return work.kind === "check-input" ? "input" : "steps";
 }
 

@@ -4,6 +4,7 @@ import { fromCel, NoRoom, type Room } from "./cel-values.ts";
 import { addDivision, divideAsDecimals, inOperators } from "./division.ts";
 import { costOf, type ExpressionCost } from "./expression-cost.ts";
 import { typedNames, typeInput } from "./input-types.ts";
+import type { Schemas } from "./known-schemas.ts";
 
 /** Longest expression, in characters. */
 const MAX_LENGTH = 10_000;
@@ -36,8 +37,8 @@ export type Expression = ExpressionCost & {
   mayBeBoolean: boolean;
   /** The same, of a list. */
   mayBeList: boolean;
-  /** What is known of it when its input fits a schema. @throws ExpressionProblem when it can have no value then. */
-  typed(inputSchema: Readonly<Record<string, unknown>>): Pick<Expression, "mayBeBoolean" | "mayBeList">;
+  /** What is known of it when what it names fits these schemas. @throws ExpressionProblem when it can have no value then. */
+  typed(schemas: Schemas): Pick<Expression, "mayBeBoolean" | "mayBeList">;
   /** The value, as JSON has it. @throws ExpressionProblem. */
   evaluate(scope: Scope, room: Room): unknown;
 };
@@ -141,8 +142,9 @@ function parseIn(environment: Environment, text: string, names: readonly string[
   return {
     ...cost,
     ...known,
-    typed(inputSchema) {
-      const typed = cost.roots.has("input") ? typeInput(text, environment.parse(text).ast, inputSchema) : undefined;
+    typed(schemas) {
+      const isNamed = Object.keys(schemas).some((name) => cost.roots.has(name));
+      const typed = isNamed ? typeInput(text, environment.parse(text).ast, schemas) : undefined;
       if (typed === undefined) return known;
       if ("problem" in typed) throw new ExpressionProblem(typed.problem, 0);
       const own = environmentOf(names, typedNames);

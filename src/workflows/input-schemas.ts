@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { invalidRequest } from "../lib/errors.ts";
 import { toPlainWords, toSentence } from "../lib/issue-messages.ts";
-
-type Schema = Readonly<Record<string, unknown>>;
+import { type GivenInput, isCertain, toPath } from "./given-inputs.ts";
+import { isSchema, type Schema } from "./known-schemas.ts";
 
 /** Deepest nesting of a schema, and values in it. */
 const MAX_DEPTH = 64;
@@ -21,9 +21,18 @@ export function checkInputSchema(inputSchema: Schema): void {
 export function checkInput(inputSchema: Schema, input: unknown): void {
   const issue = toZod(inputSchema).safeParse(input, { error: toPlainWords }).error?.issues[0];
   if (!issue) return;
-  const path = issue.path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
-  const param = `input${path}`;
+  const param = `input${toPath(issue.path)}`;
   throw invalidRequest(param, toSentence(param, issue.message));
+}
+
+/** @throws AppError `invalid_request` for what is known of an input, and does not fit whatever the run brings. */
+export function checkGiven(inputSchema: Schema, given: GivenInput, field: string): void {
+  const issues = toZod(inputSchema).safeParse(given.value, { error: toPlainWords }).error?.issues ?? [];
+  const issue = issues.find((one) => isCertain(one, given));
+  if (!issue) return;
+  const at = `input${toPath(issue.path)}`;
+  const message = `${toSentence(at, issue.message)} So says the inputSchema of that workflow.`;
+  throw invalidRequest(`${field}.${at}`, message);
 }
 
 /** The registry is a new one each time: zod's own keeps every schema that has an id, for good. */
@@ -62,9 +71,6 @@ function checkProgress(inputSchema: Schema): void {
   };
   for (const schema of schemasWithin(inputSchema)) visit(schema);
 }
-
-const isSchema = (value: unknown): value is Schema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function* schemasWithin(value: unknown): Generator<Schema> {
   if (typeof value !== "object" || value === null) return;

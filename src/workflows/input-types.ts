@@ -1,9 +1,8 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
 import { childNodes, nameIn } from "./expression-cost.ts";
+import { isSchema as isObject, type Schema, type Schemas } from "./known-schemas.ts";
 
-type Schema = Readonly<Record<string, unknown>>;
-
-/** The names that stand for parts of the input whose type is known; no name of a step's item has capitals. */
+/** The names that stand for parts of the input, or of an item, whose type is known; no name of a step's item has capitals. */
 export const typedNames = {
   INPUT_STRING: "string",
   INPUT_INT: "int",
@@ -16,23 +15,24 @@ type TypedName = keyof typeof typedNames;
 /** Fields that a message names. */
 const SHOWN_FIELDS = 10;
 
-/** An expression with names of a type in the place of parts of its input; or what is wrong with one of these. */
+/** An expression with names of a type in the place of parts of what it reads; or what is wrong with one of these. */
 export type Typed = { text: string } | { problem: string };
 
 /**
- * What an input schema says of an expression: each path as `input.order.id` that leads to a text, a whole number, a list, or true
+ * What the schemas of the input and of items say of an expression: each path as `input.order.id` that leads to a text, a whole number, a list, or true
  * and false, is replaced by a name of that type. Undefined when it says nothing. A number may be of both kinds in CEL, and objects
  * have functions that depend on what is in them, so these keep any type; so does what may be null.
  */
-export function typeInput(text: string, tree: ASTNode, schema: Schema): Typed | undefined {
+export function typeInput(text: string, tree: ASTNode, schemas: Schemas): Typed | undefined {
   const parts: { start: number; end: number; name: TypedName }[] = [];
   let problem: string | undefined;
   let isShadowed = false;
   const visit = (node: ASTNode): void => {
     const { op, args } = node;
-    if (op === "rcall" && args[2].some((one) => one.op === "id" && one.args === "input")) isShadowed = true;
+    if (op === "rcall" && args[2].some((one) => one.op === "id" && Object.hasOwn(schemas, String(one.args))))
+      isShadowed = true;
     if (op === "call" && args[0] === "has") return; // it asks whether a field is there
-    const found = lookUp(node, schema);
+    const found = lookUp(node, schemas);
     if (found !== undefined && "problem" in found) problem ??= found.problem;
     const name = found && "schema" in found ? nameOf(found.schema) : undefined;
     if (name !== undefined) parts.push({ ...node.range, name });
@@ -53,11 +53,14 @@ export function typeInput(text: string, tree: ASTNode, schema: Schema): Typed | 
 
 type Found = { schema: Schema; path: string } | { problem: string };
 
-/** The schema of the part of the input that a node reads; undefined when it reads another thing, or one that may be anything. */
-function lookUp(node: ASTNode, schema: Schema): Found | undefined {
-  if (node.op === "id") return node.args === "input" ? { schema, path: "input" } : undefined;
+/** The schema of the part of the input, or of an item, that a node reads; undefined when it reads another thing, or one that may be anything. */
+function lookUp(node: ASTNode, schemas: Schemas): Found | undefined {
+  if (node.op === "id") {
+    const schema = Object.hasOwn(schemas, String(node.args)) ? schemas[String(node.args)] : undefined;
+    return schema && { schema, path: String(node.args) };
+  }
   const named = node.op === "." || node.op === "[]" ? nameIn(node) : undefined;
-  const of = named && lookUp(named.of, schema);
+  const of = named && lookUp(named.of, schemas);
   if (named === undefined || of === undefined || "problem" in of) return undefined; // a problem is told of the part alone
   const fields = isObject(of.schema.properties) ? of.schema.properties : {};
   const path = `${of.path}.${named.name}`;
@@ -66,7 +69,7 @@ function lookUp(node: ASTNode, schema: Schema): Found | undefined {
   const isClosed = of.schema.additionalProperties === false && of.schema.patternProperties === undefined;
   if (field !== undefined || !isClosed || of.schema.type !== "object") return undefined;
   const names = Object.keys(fields).slice(0, SHOWN_FIELDS).join(", ");
-  return { problem: `${path} is no field of the inputSchema, which has ${names === "" ? "none" : names}.` };
+  return { problem: `${path} is no field of its schema, which has ${names === "" ? "none" : names}.` };
 }
 
 function nameOf({ type, items }: Schema): TypedName | undefined {
@@ -83,6 +86,3 @@ function nameOf({ type, items }: Schema): TypedName | undefined {
       return undefined;
   }
 }
-
-const isObject = (value: unknown): value is Schema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,4 +1,4 @@
-import { mayHaveEnded, openRunState, sumSpent } from "../definitions/runs.ts";
+import { mayHaveEnded, openRunState, type Spent } from "../definitions/runs.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { fromErrorView } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
@@ -11,6 +11,7 @@ import type {
 } from "../store/workflow-run-store.ts";
 import type { OpenStepRecord, StepChild, WorkflowStepRecord } from "../store/workflow-step-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
+import { spentOfRun } from "./run-spent.ts";
 import type { WorkflowResult, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 
 /** The page on which people decide. */
@@ -23,15 +24,20 @@ export async function readRun(
   at = Date.now(),
 ): Promise<WorkflowRunView> {
   const { tenantId, _id, jobId } = run;
+  const spentBy = ({ end, definition }: WorkflowRunRecord, known: readonly WorkflowStepRecord[]) => {
+    const isCut = end !== undefined && end.status !== "completed";
+    return spentOfRun(store, run, { steps: known, hasItems: isCut && definition.includes('"for_each"') });
+  };
   const readSteps = () => store.workflowRuns.steps(tenantId, _id);
   const [job, steps, open] = await Promise.all([
     jobs.find(tenantId, jobId),
     readSteps(),
     store.workflowRuns.shownOpen(tenantId, _id),
   ]);
-  if (!mayHaveEnded(run, job)) return toRunView(run, { steps, open, job, at });
+  if (!mayHaveEnded(run, job)) return toRunView(run, { steps, open, job, at, spent: await spentBy(run, steps) });
   const ended = (await store.workflowRuns.get(tenantId, _id)) ?? run;
-  return toRunView(ended, { steps: await readSteps(), open, job, at });
+  const whole = await readSteps();
+  return toRunView(ended, { steps: whole, open, job, at, spent: await spentBy(ended, whole) });
 }
 
 type Read = { steps: readonly WorkflowStepRecord[]; open: readonly OpenStepRecord[]; job: JobState | undefined };
@@ -39,10 +45,10 @@ type Read = { steps: readonly WorkflowStepRecord[]; open: readonly OpenStepRecor
 /** The view, with its steps in the order in which they ended; one that is under way or waits comes last. */
 function toRunView(
   run: WorkflowRunRecord,
-  { steps, open, job, at }: Omit<Read, "job"> & { job: JobRecord | null; at: number },
+  { steps, open, job, at, spent }: Omit<Read, "job"> & { job: JobRecord | null; at: number; spent: Spent },
 ) {
   const error = run.end?.error ?? (run.end ? undefined : job?.error);
-  const { tokens, costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
+  const { tokens, costUsd } = spent;
   return {
     ...toRunSummary(run, job?.status, at),
     ...defined({

@@ -1,7 +1,7 @@
 import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import { expect } from "chai";
 import { connectOld, connectToday } from "../support/mcp-clients.ts";
-import { chatModel, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
+import { chatModel, openWorkflowHarness, set, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 const step = (id: string) => ({ type: "ai_completion", id, model: chatModel, prompt: `Say ${id}` });
 const call = { name: "three_steps", arguments: {} };
@@ -40,6 +40,37 @@ describe("the progress of a tool call", function () {
     const result = await client.callTool(call, { onprogress: (one) => void seen.push(one) });
     await client.close();
     expectSteps(seen, result);
+  });
+
+  it("of a workflow with an agent, a list and another workflow is what the client of 2026-07-28 is notified of", async () => {
+    const agent = { name: "Helper", model: chatModel, systemPrompt: "Help.", tools: [] };
+    const agentId = (await harness.member.post("/agents", agent)).string("agentId");
+    const workflowId = await harness.create([step("inner")]);
+    const inputSchema = { type: "object", properties: { names: { type: "array", items: { type: "string" } } } };
+    await harness.create(
+      [
+        { type: "agent", id: "ask", agentId, input: "Say hello" },
+        { type: "for_each", id: "loop", items: "input.names", do: [set("said", { to: "{{ item }}" })] },
+        { type: "workflow", id: "last", workflowId },
+      ],
+      { inputSchema, publish: { name: "composed", description: "Asks, repeats and calls." } },
+    );
+    const client = await connectToday(at());
+    expect(client.getNegotiatedProtocolVersion()).to.equal("2026-07-28");
+    const { tools } = await client.listTools();
+    expect(tools.find(({ name }) => name === "composed")?.inputSchema).to.deep.include(inputSchema);
+    const seen: Seen[] = [];
+    const composed = { name: "composed", arguments: { names: ["Ada", "Bo"] } };
+    const result = await client.callTool(composed, { onprogress: (one) => void seen.push(one) });
+    await client.close();
+    expect(result.structuredContent).to.include({ status: "completed", output: "Say inner" });
+    const messages = seen.map(({ message }) => message);
+    expect(messages).to.include.members([
+      ...["ask: started", "ask: completed", "loop: 2 of 2", "loop: completed"],
+      ...["last: started", "last: completed"],
+    ]);
+    const values = seen.map(({ progress }) => progress);
+    expect(values).to.deep.equal([...new Set(values)].sort((a, b) => a - b));
   });
 
   it("is none for a tool without a job, for wrong arguments, and without a token or a stream", async () => {

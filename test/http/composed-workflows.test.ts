@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import { pollUntil } from "../support/poll-until.ts";
-import { tenantOf } from "../support/tenant-of.ts";
 import {
   chatModel,
   condition,
   openWorkflowHarness,
+  set,
   stepsOf,
   type WorkflowHarness,
 } from "../support/workflow-harness.ts";
@@ -20,7 +20,6 @@ describe("a workflow", function () {
   });
   after(() => harness.close());
 
-  const set = (id: string, values: object) => ({ type: "set", id, values });
   const makeAgent = async (more: object = {}) => {
     const made = await harness.member.post("/agents", {
       ...{ name: "Helper", model: chatModel, systemPrompt: "Help.", tools: [] },
@@ -323,120 +322,6 @@ describe("a workflow", function () {
     });
   });
 
-  describe("that is checked", () => {
-    const validate = async (steps: object[], more: object = {}) => {
-      const checked = await harness.member.post("/workflows/validate", { name: "Checked", steps, ...more });
-      expect(checked.status, checked.text).to.equal(200);
-      return (checked.at("problems") as { path: string; code: string }[]).map(({ path, code }) => `${path} ${code}`);
-    };
-
-    it("has all its problems told, each with its path", async () => {
-      const loop = (step: object) => ({ type: "for_each", items: "input", do: [step] });
-      expect(
-        await validate([
-          loop(set("a", { n: "{{ item + other }}" })),
-          { type: "agent", name: "Nobody", input: "Hi {{ item }}" },
-          { type: "parallel", branches: { x: [set("b", { n: 1 })], y: [set("c", { n: "{{ steps.b.output.n }}" })] } },
-          { ...set("d", { n: "{{ steps.a.output.n }}" }), onError: { goto: "b" } },
-          { type: "ai_completion", model: "no-such-model", prompt: "Hi" },
-        ]),
-      ).to.deep.equal([
-        "steps[3].onError.goto invalid_request",
-        "steps[1].name invalid_request",
-        "steps[4].model unknown_model",
-        "steps[0].do[0].values.n invalid_request",
-        "steps[1].input invalid_request",
-        "steps[2].branches.y[0].values.n invalid_request",
-        "steps[3].values.n invalid_request",
-      ]);
-      expect(await validate([{ type: "wait" }])).to.deep.equal(["steps[0] invalid_request"]);
-      expect(await validate([loop({ type: "wait", ms: 0 })])).to.deep.equal(["steps[0].do[0].ms invalid_request"]);
-      expect(await validate([set("fine", { n: 1 })])).to.deep.equal([]);
-    });
-
-    it("has its expressions held against the types of its input, as far as these are known", async () => {
-      const inputSchema = {
-        type: "object",
-        additionalProperties: false,
-        properties: {
-          ...{
-            name: { type: "string" },
-            count: { type: "integer" },
-            price: { type: "number" },
-            flag: { type: "boolean" },
-          },
-          ...{ tags: { type: "array", items: { type: "string" } }, maybe: { type: ["string", "null"] }, any: {} },
-          order: { type: "object", properties: { id: { type: "string" } }, additionalProperties: false },
-          open: { type: "object", properties: { id: { type: "integer" } } },
-        },
-      };
-      const problems = async (
-        expression: string,
-        step: (text: string) => object = (text) => set("x", { v: `{{ ${text} }}` }),
-      ) => validate([step(expression)], { inputSchema });
-      for (const right of [
-        ...[
-          "input.name + '!'",
-          "input.count + 1.5",
-          "input.price / 2",
-          "input.tags.map(t, t + '!')",
-          "input.tags.join(', ')",
-        ],
-        ...["size(input)", "'name' in input", "input == null", "has(input.other) ? 1 : 2", "input.?other.orValue(1)"],
-        ...[
-          "input.maybe == null",
-          "input.any + 1",
-          "input.order.id",
-          "input.open.other",
-          "input.name.size() + input.count",
-        ],
-        ...[
-          "[{'other': 1}].map(input, input.other)",
-          "input['name'] + ''",
-          "string(input.count) + input.name",
-          "input.order",
-        ],
-      ])
-        expect(await problems(right), right).to.deep.equal([]);
-      for (const wrong of [
-        ...[
-          "input.name + 1",
-          "input.other",
-          "input.order.other",
-          "input['other']",
-          "input.name.first",
-          "input.flag + 1",
-        ],
-        ...["input.tags.map(t, t + 1)", "input.count.size()", "steps.y.output + input.open.id + input.other"],
-      ])
-        expect(await problems(wrong), wrong).to.deep.equal(["steps[0].values.v invalid_request"]);
-      expect(await problems("input.name", (text) => condition(text, []))).to.deep.equal([
-        "steps[0].expression invalid_request",
-      ]);
-      expect(await problems("input.flag", (text) => condition(text, []))).to.deep.equal([]);
-      const loop = (items: string) => ({ type: "for_each", items, do: [set("x", { v: "{{ item }}" })] });
-      expect(await problems("input.name", loop)).to.deep.equal(["steps[0].items invalid_request"]);
-      expect(await problems("input.tags", loop)).to.deep.equal([]);
-    });
-
-    it("must not run itself, nor others deeper than five", async () => {
-      const callOf = (workflowId: string) => [{ type: "workflow", workflowId }];
-      const first = await harness.create([set("n", { n: 1 })]);
-      let last = first;
-      for (let depth = 2; depth <= 5; depth += 1) last = await harness.create(callOf(last));
-      const tooDeep = await harness.member.post("/workflows", { name: "Six", steps: callOf(last) });
-      expect([tooDeep.status, tooDeep.at("error.param")]).to.deep.equal([400, "steps[0].workflowId"]);
-      const round = await harness.member.request("PUT", `/workflows/${first}`, {
-        body: { name: "Round", steps: callOf(last) },
-      });
-      expect([round.status, round.at("error.param")], round.text).to.deep.equal([400, "steps[0].workflowId"]);
-      const own = await harness.member.request("PUT", `/workflows/${first}`, {
-        body: { name: "Round", steps: callOf(first) },
-      });
-      expect(own.status).to.equal(400);
-    });
-  });
-
   it("ends two lists that run at the same time, each item done once, whichever ends first", async () => {
     const done: string[] = [];
     harness.site.on("/count", ({ body }, response) => {
@@ -465,40 +350,6 @@ describe("a workflow", function () {
       total: 99,
       failed: 0,
     });
-  });
-
-  it("stops a list exactly where the budget ends, and goes on from there when there is more", async () => {
-    const { test, owner, model } = harness;
-    const tenantId = await tenantOf(test);
-    const usage = { prompt_tokens: 1_000, completion_tokens: 1_000 };
-    const asked: string[] = [];
-    model.play(({ input }) => {
-      asked.push(String(input));
-      return { text: `Answer to ${input}`, usage };
-    });
-    const ask = { type: "ai_completion", model: chatModel, prompt: "{{ item }}", maxTokens: 1_000 };
-    const step = { type: "for_each", id: "loop", items: "input", concurrency: 1, onError: "continue", do: [ask] };
-    const items = Array.from({ length: 8 }, (_, n) => `item ${n}`);
-    const workflowId = await harness.create([step]);
-    const first = await harness.reach(workflowId, await harness.start(workflowId, items.slice(0, 1)), "completed");
-    const cost = Number(first.at("costUsd"));
-    expect(cost).to.be.above(0);
-    await test.platform.gateway.flush();
-    await test.platform.gateway.setBudget(tenantId, 100);
-    const left = Number((await owner.get("/usage")).at("budget.leftUsd"));
-    await test.platform.gateway.setBudget(tenantId, 100 - left + cost * 3.5);
-    asked.length = 0;
-    const stopped = await harness.reach(workflowId, await harness.start(workflowId, items), "completed", "failed");
-    expect(stopped.at("error.code"), stopped.text.slice(0, 800)).to.equal("budget_exhausted");
-    const paid = asked.length;
-    expect(paid).to.be.within(3, 4);
-    await test.platform.gateway.setBudget(tenantId, 1_000);
-    const path = `/workflows/${workflowId}/runs/${stopped.string("runId")}`;
-    const again = await harness.member.post(`${path}/retry`);
-    const run = await harness.reach(workflowId, again.string("runId"), "completed", "failed");
-    expect(run.at("output")).to.deep.equal(items.map((item) => `Answer to ${item}`));
-    expect(asked, "each is asked and paid once").to.deep.equal(items);
-    await test.platform.gateway.setBudget(tenantId, null);
   });
 
   it("leaves the longest outputs of a list on its items, where they can be read", async () => {

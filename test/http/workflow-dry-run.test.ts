@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { chatModel, condition, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
+import { chatModel, condition, openWorkflowHarness, set, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 describe("a dry run of a workflow", function () {
   this.timeout(60_000);
@@ -21,7 +21,6 @@ describe("a dry run of a workflow", function () {
   const dryRun = async (workflowId: string, input?: unknown) =>
     harness.member.post(`/workflows/${workflowId}/execute?dryRun=true`, { input });
   const url = () => `${harness.site.origin}/effect`;
-  const set = (id: string, values: object) => ({ type: "set", id, values });
 
   it("says what every type of step would call, and calls and keeps nothing", async () => {
     const agentId = (

@@ -95,6 +95,9 @@ export async function openWorkflowHarness(options: TestOptions = {}): Promise<Wo
   return harness;
 }
 
+/** A step that gives names to values. */
+export const set = (id: string, values: object) => ({ type: "set", id, values });
+
 /** A condition step. */
 export const condition = (expression: string, yes: object[], no?: object[]) => ({
   type: "condition",

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defined } from "../../lib/defined.ts";
-import { invalidRequest } from "../../lib/errors.ts";
+import { AppError, invalidRequest } from "../../lib/errors.ts";
 import { idSchema } from "../../lib/ids.ts";
 import { commonFields, type StepResult, stepKind, template, textField } from "./step.ts";
 
@@ -39,6 +39,14 @@ const resultSchema = z.object({
   costUsd: z.number(),
 });
 
+/** Longest part of an unfinished answer that an error shows, in characters. */
+const MAX_SHOWN = 20_000;
+
+const toFailure = (text: string) =>
+  new AppError("budget_exhausted", "The budget ended before the agent's answer.", {
+    details: { text: text.slice(0, MAX_SHOWN).toWellFormed() },
+  });
+
 /** Runs an agent, as a job of its own. */
 export const agent = stepKind<z.output<typeof schema>>({
   schema,
@@ -76,6 +84,9 @@ export const agent = stepKind<z.output<typeof schema>>({
     });
     if ("failure" in ended) return { output: null, ...defined(ended) };
     const { output, status, stopReason, tokensUsed: tokens, costUsd } = resultSchema.parse(ended.result);
-    return { output, spent: { tokens, costUsd }, finishReason: status === "stopped" ? (stopReason ?? status) : "stop" };
+    const finishReason = status === "stopped" ? (stopReason ?? status) : "stop";
+    const result = { output, spent: { tokens, costUsd }, finishReason };
+    // Its own budget has ended the run as the step says; that of the tenant would end whatever follows, too.
+    return stopReason === "budget_exhausted" ? { ...result, failure: toFailure(output) } : result;
   },
 });

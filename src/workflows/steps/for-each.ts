@@ -3,6 +3,7 @@ import { sumSpent } from "../../definitions/runs.ts";
 import { AppError, type ErrorView, invalidRequest } from "../../lib/errors.ts";
 import { Overtaken } from "../../store/store-errors.ts";
 import type { EndedItem } from "../../store/workflow-step-store.ts";
+import { schemasOfItem } from "../given-inputs.ts";
 import { joinOutputs } from "../item-outputs.ts";
 import { StepFailed } from "../pauses.ts";
 import { toJsonValue } from "../scope-texts.ts";
@@ -52,6 +53,7 @@ export function makeForEach<S>(nested: z.ZodType<S[]>): StepKind<ForEach<S>> {
     fields: ({ items }) => [{ at: "items", value: items, kind: "expression" }],
     nests: ["do"],
     names: ({ as = "item" }) => [as, `${as}_index`],
+    schemas: ({ items, as = "item" }, schemaOf) => schemasOfItem(as, schemaOf(items)),
     attempts: 1, // the steps within have attempts of their own
     run: (work) => walkItems(work),
   };

@@ -7,6 +7,7 @@ import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
 import type { OpenStepRecord } from "../../store/workflow-step-store.ts";
 import type { Caller } from "../../tenancy/roles.ts";
 import type { WorkflowsDeps } from "../deps.ts";
+import type { Schema, Schemas } from "../known-schemas.ts";
 import type { JsonValue } from "../scope-texts.ts";
 import type { StepField } from "../step-texts.ts";
 
@@ -17,6 +18,9 @@ const stepId = z.string().regex(/^[a-z0-9_]{1,64}$/, "must be 1 to 64 of a to z,
 
 /** Longest time of a step, in ms: 30 days. */
 export const MAX_STEP_MS = 30 * 86_400_000;
+
+/** A time of a step, in ms. */
+export const stepMs = z.number().int().min(1).max(MAX_STEP_MS).optional();
 
 /** What every step has. */
 export const commonFields = {
@@ -34,13 +38,7 @@ export const commonFields = {
         .describe("Wait before the second attempt; doubles with each further one"),
     })
     .optional(),
-  timeoutMs: z
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_STEP_MS)
-    .optional()
-    .describe("Longest time of the step with all its attempts and waits; then it fails with `timeout`"),
+  timeoutMs: stepMs.describe("Longest time of the step with all its attempts and waits; then it fails with `timeout`"),
   onError: z
     .union([
       z.strictObject({ goto: stepId.describe("A later step of the same list") }),
@@ -159,6 +157,8 @@ export type StepKind<S> = {
   nests?: readonly string[];
   /** The names by which the steps within see what they are done for. */
   names?(step: S): readonly string[];
+  /** What is known of these names; `schemaOf`: of the value of an expression. */
+  schemas?(step: S, schemaOf: (expression: string) => Schema | undefined): Schemas;
   /** The model in its field `model`, which has to exist, and to be usable when a run is accepted. */
   model?(step: S): string;
   /** Checks what the schema cannot. @throws AppError whose `param` is below `field`. */

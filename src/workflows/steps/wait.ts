@@ -3,7 +3,7 @@ import { defined } from "../../lib/defined.ts";
 import { AppError, invalidRequest } from "../../lib/errors.ts";
 import { derivedId } from "../../lib/ids.ts";
 import { Waiting } from "../pauses.ts";
-import { commonFields, MAX_STEP_MS, type StepWork, stepKind, template } from "./step.ts";
+import { commonFields, MAX_STEP_MS, type StepWork, stepKind, stepMs, template } from "./step.ts";
 
 /** How long an event is waited for, in ms, unless the step says. */
 const DEFAULT_EVENT_MS = 7 * 86_400_000;
@@ -12,17 +12,11 @@ const schema = z
   .strictObject({
     type: z.literal("wait"),
     ...commonFields,
-    ms: z.number().int().min(1).max(MAX_STEP_MS).optional(),
+    ms: stepMs,
     until: template.optional().describe("A time in ISO 8601, 30 days ahead at most"),
     event: z.string().min(1).max(200).optional().describe("The name of an event, as in `POST /events/:name`"),
     match: z.record(z.string(), z.unknown()).optional().describe("Fields that the event's data must have"),
-    timeoutMs: z
-      .number()
-      .int()
-      .min(1)
-      .max(MAX_STEP_MS)
-      .optional()
-      .describe("Of an event; default 7 days. Then the step fails with `timeout`"),
+    timeoutMs: stepMs.describe("Of an event; default 7 days. Then the step fails with `timeout`"),
   })
   .refine(({ ms, until, event }) => [ms, until, event].filter((one) => one !== undefined).length === 1, {
     message: "has exactly one of ms, until and event",

@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { sumSpent } from "../../definitions/runs.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError, invalidRequest } from "../../lib/errors.ts";
 import { idSchema } from "../../lib/ids.ts";
-import type { JobRecord } from "../../store/job-record.ts";
+import { spentOfRun } from "../run-spent.ts";
 import { commonFields, type StepResult, type StepWork, stepKind } from "./step.ts";
 
 const schema = z.strictObject({
@@ -28,7 +27,7 @@ export const workflow = stepKind<WorkflowStep>({
   attempts: 1, // its steps have attempts of their own
   stub: ({ step: { workflowId } }, { input }) => ({ output: null, call: { workflow: workflowId, input } }),
   async run(work): Promise<StepResult> {
-    const { step, run, deps, fill, child } = work;
+    const { step, deps, fill, child } = work;
     const { workflowId } = step;
     const ended = await child({
       kind: "workflow",
@@ -36,12 +35,12 @@ export const workflow = stepKind<WorkflowStep>({
         const { input } = await fill();
         return deps.accept({ ...given, workflowId, body: input === undefined ? {} : { input } });
       },
-      spentOf: (job) => spentOf(work, job),
+      spentOf: (job) => spentOf(work, job.subject.runId ?? "", false),
     });
     if ("failure" in ended) return { output: null, ...defined(ended) };
     const { status, output } = resultSchema.parse(ended.result);
     const runId = z.object({ runId: z.string() }).parse(ended.result).runId;
-    const spent = await spentOfRun(deps, run.tenantId, runId);
+    const spent = await spentOf(work, runId, status === "completed");
     if (status === "completed") return { output: output ?? null, spent };
     if (step.onError === undefined) return { output: null, spent, ends: status };
     const failure = new AppError("wrong_state", `The run of the workflow ended as ${status}.`, {
@@ -51,9 +50,8 @@ export const workflow = stepKind<WorkflowStep>({
   },
 });
 
-const spentOf = ({ deps, run }: StepWork<WorkflowStep>, job: JobRecord) =>
-  spentOfRun(deps, run.tenantId, job.subject.runId ?? "");
-
-async function spentOfRun({ store }: StepWork<WorkflowStep>["deps"], tenantId: string, runId: string) {
-  return sumSpent((await store.workflowRuns.steps(tenantId, runId)).flatMap(({ spent }) => spent ?? []));
+async function spentOf({ deps, run }: StepWork<WorkflowStep>, runId: string, isWhole: boolean) {
+  const { tenantId } = run;
+  const steps = await deps.store.workflowRuns.steps(tenantId, runId);
+  return spentOfRun(deps.store, { tenantId, _id: runId }, { steps, hasItems: !isWhole });
 }

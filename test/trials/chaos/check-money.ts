@@ -16,7 +16,7 @@ export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Chec
   const records = await db.collection<CompletionRecord>(completionsCollection.name).find().toArray();
   const usage = await db.collection<UsageRecord>(usageCollection.name).find().toArray();
   const byLog = new Map(records.map((record) => [record._id, record]));
-  const { lost, breaches: twice } = compareInvoice(evidence, records);
+  const { charged, estimated, lost, breaches: twice } = compareInvoice(evidence, records);
   const recorded = sumByModel(records.map((one) => ({ ...one, requests: 1 })));
   for (const [served, { requests, costNanoUsd }] of sumByModel(usage)) {
     const kept = recorded.get(served);
@@ -29,18 +29,18 @@ export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Chec
   return [
     {
       promise: "nothing is charged twice, and all that the provider asks for is charged at its price",
-      found: `${external.invoice.length} answers of models, ${external.invoice.length - lost} charged at their price, ${lost} lost with a killed process; ${unpaid} of ${load.chats.length} chats are among these`,
+      found: `${external.invoice.length} answers of models, ${charged} charged at their price, ${estimated} given up by their caller and charged by an estimate, ${lost} lost with a killed process; ${unpaid} of ${load.chats.length} chats are among these`,
       breaches: [...twice, ...wrongChats.map((ticket) => `chat ${ticket} had the answer of another`)],
     },
     checkBatches(evidence, records, jobOf, submitted),
   ];
 }
 
-/** Holds the invoice of the provider against the calls that are charged, line by line; how many were lost with a process. */
+/** Holds the invoice of the provider against the calls that are charged, line by line. */
 function compareInvoice(
   { tenants, external, ends }: Evidence,
   records: readonly CompletionRecord[],
-): { lost: number; breaches: string[] } {
+): { charged: number; estimated: number; lost: number; breaches: string[] } {
   const numberOf = new Map(tenants.map(({ tenantId, number }) => [tenantId, number]));
   const lines = new Map(external.invoice.map((line) => [keyOf(line), line]));
   const breaches: string[] = [];
@@ -55,9 +55,20 @@ function compareInvoice(
     const cost = prompt * input + completion * output;
     if (record.costNanoUsd !== cost) breaches.push(`${record._id} costs ${record.costNanoUsd} nano-USD for ${cost}`);
   }
+  const charged = external.invoice.length - lines.size;
+  const given = new Set(
+    records.filter(({ usageSource, inputTokens }) => usageSource === "estimate" && inputTokens > 0),
+  );
+  for (const [key, line] of lines) {
+    const estimate = [...given].find((one) => numberOf.get(one.tenantId) === line.tenant && isOfCall(one, line));
+    if (estimate === undefined) continue;
+    given.delete(estimate);
+    lines.delete(key);
+  }
+  const estimated = external.invoice.length - charged - lines.size;
   for (const line of lines.values())
     if (!isLostWithProcess(line, ends)) breaches.push(`${keyOf(line)} of ${new Date(line.at).toISOString()} is unpaid`);
-  return { lost: lines.size, breaches };
+  return { charged, estimated, lost: lines.size, breaches };
 }
 
 const keyOf = ({
@@ -67,6 +78,11 @@ const keyOf = ({
   completion,
 }: Pick<InvoiceLine, "tenant" | "model" | "prompt" | "completion">) =>
   `the answer of ${model} to tenant ${tenant} with ${prompt} and ${completion} tokens`;
+
+/** Whether a call whose caller did not wait for its end was under way when an answer came. */
+function isOfCall({ model, createdAt, durationMs }: CompletionRecord, line: InvoiceLine): boolean {
+  return model === line.model && line.at >= +createdAt && line.at < +createdAt + durationMs + CLOSES_WITHIN_MS;
+}
 
 /** Whether the connection of an answer ended with a process, soon after. */
 function isLostWithProcess({ at, closedAt }: InvoiceLine, ends: readonly number[]): boolean {

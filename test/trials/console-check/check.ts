@@ -16,6 +16,7 @@ import { readReference } from "./reference.ts";
 import { visitShop } from "./shop.ts";
 import { standStorm } from "./storm.ts";
 import { doTasks } from "./tasks.ts";
+import { seeTree } from "./tree.ts";
 import * as walk from "./walk.ts";
 import { beMember, seeNothing } from "./walls.ts";
 
@@ -74,6 +75,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   await step("ask in the playground", () => walk.askInPlayground(owner, provider));
   await step("make an agent and watch it run", () => walk.runAgent(owner, provider));
   await step("approve a workflow in a second window", () => walk.approveWorkflow(owner, approver));
+  await step("look into the runs within a run", () => seeTree(owner, call));
   await step("approve one of two calls at once, and reject the other", () =>
     walk.approveCalls(approver, { call, provider }),
   );

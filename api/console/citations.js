@@ -14,7 +14,7 @@ export function Citations({ citations = [] }) {
   if (citations.length === 0) return null;
   return html`<h3>Citations</h3><ol class="citations">${citations.map(
     (one) =>
-      html`<li><a href=${addressOf(one)}>${one.title ?? one.documentId}</a> <span class="meta">${placeOf(one)}</span>${one.quote ? html`<p class="thought">${one.quote}</p>` : null}</li>`,
+      html`<li><a href=${addressOf(one)}>${one.title ?? "the passage"}</a> <span class="meta">${placeOf(one)}</span>${one.quote ? html`<p class="thought">${one.quote}</p>` : null}</li>`,
   )}</ol>`;
 }
 

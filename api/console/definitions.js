@@ -49,6 +49,6 @@ export function DefinitionPage({ kind, id, RunForm }) {
     <h2>Runs</h2><${Table} list=${runs} columns=${["Run", "Version", "Status", "Begun"]} row=${row} empty="It has not run yet." />
     <${Publish} published=${value.publish} save=${publish} />
     <h2>Definition</h2><${Editor} kind=${kind} definition=${value} onSaved=${set} />
-    <${Versions} key=${value.version} path=${`${kind.path}/${id}`} current=${value} onRestored=${set} />
+    <${Versions} path=${`${kind.path}/${id}`} current=${value} onRestored=${set} />
     <p class="actions"><button type="button" class="rejected" onClick=${drop}>Delete</button></p><${Problem} error=${failure} />`;
 }

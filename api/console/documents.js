@@ -32,7 +32,7 @@ function Collections({ collections, chosen, addressOf }) {
 function Failed({ failed, href }) {
   if (failed.items.length === 0) return null;
   return html`<section class="card"><h2><a href=${href}>Failed documents</a> <span class="meta">${number(failed.items.length)}${failed.next === null ? "" : "+"}</span></h2>
-    <ul class="plain">${failed.items.map((/** @type {any} */ one) => html`<li><${IdLink} id=${one.documentId} text=${one.title} /> <span class="bad">${one.error?.message}</span></li>`)}</ul></section>`;
+    <ul class="plain">${failed.items.map((/** @type {any} */ one) => html`<li><${IdLink} id=${one.documentId} text=${one.title} /> <span class="bad">${one.error?.message}</span></li>`)}</ul><p class="meta">Each has Retry on its page; all of them are retried in <a href="/console/runs?kind=ingestion&status=failed">Runs</a>.</p></section>`;
 }
 
 const empty =

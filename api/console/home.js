@@ -85,7 +85,7 @@ export function Home() {
   const models = byModel.value?.data ?? [];
   return html`<h1>Home</h1><${Problem} error=${usage.error} />
     ${usage.value ? html`<${Spend} usage=${usage.value} />` : html`<p class="busy-note" role="status">Loading …</p>`}
-    <div class="grid">
+    <div class="grid four">
       <${Short} title="Running" list=${running} href="/console/runs?status=running" row=${jobRow} none="Nothing runs." />
       <${Short} title="Failed" list=${failed} href="/console/runs?status=failed" row=${jobRow} none="Nothing has failed." />
       <${Short} title="Approvals waiting" list=${waiting} href="/console/approvals" none="Nothing waits for a decision."

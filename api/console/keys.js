@@ -59,8 +59,8 @@ function ApiKeys({ me }) {
   const row = (
     one,
   ) => html`<tr><td>${one.name ?? ""} <code>${one.keyPreview}</code></td><td>${one.role}</td><td>${one.subject}</td><td>${one.collections?.join(", ") ?? "all"}</td><td>${one.expiresAt ? html`<${Time} at=${one.expiresAt} />` : "never"}</td><td>${one.lastUsedAt ? html`<${Time} at=${one.lastUsedAt} />` : "never"}</td>
-    <td>${usage.value ? money(spent.get(one.keyId) ?? 0) : ""}</td><td><a href="/console/calls?keyId=${one.keyId}">calls</a></td><td><${Copy} text=${one.keyId} what="the id" /> ${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
-  return html`<section><h2>API keys</h2><${Table} list=${list} columns=${["Key", "Role", "Who", "Collections", "Ends", "Last used", "Spend of 30 days", "Calls", ""]} row=${row} />
+    <td>${usage.value ? money(spent.get(one.keyId) ?? 0) : ""}</td><td><a href="/console/calls?keyId=${one.keyId}">calls</a>, <a href="/console/runs?keyId=${one.keyId}">runs</a></td><td><${Copy} text=${one.keyId} what="the id" /> ${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
+  return html`<section><h2>API keys</h2><${Table} list=${list} columns=${["Key", "Role", "Who", "Collections", "Ends", "Last used", "Spend of 30 days", "Made by it", ""]} row=${row} />
     <form onSubmit=${submit}><${Field} label="Name" value=${given.name} onInput=${set("name")} placeholder="laptop" /><${Field} label="Who" value=${given.subject} onInput=${set("subject")} placeholder=${me.subject} />
       <${Choice} label="Role" value=${given.role} options=${["member", "admin", "owner"]} onChange=${set("role")} />
       <${Field} label="Only these collections (optional)" value=${given.collections} onInput=${set("collections")} list="key-collections" placeholder="manuals, faq" /><datalist id="key-collections">${known.items.map(({ name }) => html`<option value=${name}></option>`)}</datalist>

@@ -178,9 +178,9 @@ export function Run({ id }) {
       ["Stage", status === "running" ? `${progress.stage} ${progress.done} of ${progress.total}` : undefined],
       ["Attempts", attempts > 1 ? attempts : undefined],
       ["Trace", traceId && html`<code>${traceId}</code>`],
-      ...Object.entries(about).map(
-        ([name, value]) => /** @type {const} */ ([aboutLabels[name] ?? name, html`<${IdLink} id=${value} />`]),
-      ),
+      ...Object.entries(about)
+        .filter(([name]) => !detail.value || !["agentId", "workflowId"].includes(name)) // which the run's own part shows
+        .map(([name, value]) => /** @type {const} */ ([aboutLabels[name] ?? name, html`<${IdLink} id=${value} />`])),
     ]} />
     <${Problem} error=${error} /><${Actions} job=${job.value} detail=${detail.value} onChange=${reload} />
     <${Problem} error=${detail.error} />

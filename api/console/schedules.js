@@ -1,5 +1,5 @@
-import { useState } from "preact/hooks";
 import { post, put, remove } from "./api.js";
+import { useDraft } from "./drafts.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
@@ -28,12 +28,18 @@ const stateOf = ({ enabled, disabledBecause }) =>
 
 /** A form that makes something of JSON. @param {{ label: string, path: string, example: object, onMade: () => void }} props */
 function NewByJson({ label, path, example, onMade }) {
-  const [text, setText] = useState(JSON.stringify(example, null, 2));
+  const [text, setText, forget] = useDraft(path, JSON.stringify(example, null, 2));
   const { run, error, isBusy } = useAction();
   /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
-    run(() => post(path, JSON.parse(text)), onMade);
+    run(
+      () => post(path, JSON.parse(text)),
+      () => {
+        forget();
+        onMade();
+      },
+    );
   };
   return html`<details><summary>${label}</summary><form onSubmit=${submit}><${Field} label="As JSON" rows="9" value=${text} onInput=${setText} spellcheck="false" />
     <button type="submit" disabled=${isBusy}>Make it</button></form><${Problem} error=${error} /></details>`;

@@ -3,7 +3,7 @@ import { post } from "./api.js";
 import { withoutWritten } from "./definition-editor.js";
 import { Diff } from "./diff.js";
 import { html } from "./html.js";
-import { useAction, useList, useLoad } from "./load.js";
+import { useAction, useListAt, useLoad } from "./load.js";
 import { bytes as amount, Problem, Table, Text, Time } from "./ui.js";
 
 /** One version as it was, and what has changed since. @param {{ path: string, current: any }} props */
@@ -19,7 +19,7 @@ function Old({ path, current }) {
  * @param {{ path: string, current: any, onRestored: (definition: any) => void }} props
  */
 export function Versions({ path, current, onRestored }) {
-  const list = useList(`${path}/versions`);
+  const list = useListAt(`${path}/versions`, String(current.version));
   const [shown, setShown] = useState(/** @type {number | undefined} */ (undefined));
   const { run, error: failure, isBusy } = useAction();
   /** @param {number} version */

@@ -80,7 +80,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
     walk.approveCalls(approver, { call, provider }),
   );
   await step("see the spend by model and key", () => walk.seeSpend(owner));
-  await edit(editor, { desk, apiKey, step });
+  await begin(editor, { desk, apiKey, step });
   await step("find every screen", async () => {
     places = await findPlaces(owner);
   });
@@ -92,6 +92,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
     await walk.manageAsOperator(operator);
     faults.push(...(await lookAround(operator, ["/console/operator"], pictures)));
   });
+  await edit(editor, { desk, step });
   await step("make and revoke a key", () => walk.makeAndRevokeKey(owner, url));
   await step("do twenty tasks", async () => void faults.push(...(await doTasks(owner, { provider, call }))));
   await step("be a member", async () => {
@@ -120,17 +121,21 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
 
 type Step = (name: string, work: () => Promise<unknown>) => Promise<void>;
 
-/** Writes definitions by their forms, and handles much at once. */
-async function edit(editor: Window, { desk, apiKey, step }: { desk: Desk; apiKey: string; step: Step }) {
+/** Makes what the pictures of lists and pages show best. */
+async function begin(editor: Window, { desk, apiKey, step }: { desk: Desk; apiKey: string; step: Step }) {
   await step("nest the steps of a workflow", async () => {
     await walk.signIn(editor, apiKey);
     await forms.nestSteps(editor);
   });
+  await step("rate an answer, and open what it cites", () => many.rateAnswer(editor, desk));
+}
+
+/** Writes definitions by their forms, and handles much at once. */
+async function edit(editor: Window, { desk, step }: { desk: Desk; step: Step }) {
   await step("try the draft of a workflow", () => forms.tryDraft(editor));
   await step("be warned before saving", () => forms.warnBeforeSaving(editor));
   await step("settle a conflict of two versions", () => forms.settleConflict(editor, desk));
   await step("keep what was typed into forms", () => forms.keepForms(editor, desk));
-  await step("rate an answer, and open what it cites", () => many.rateAnswer(editor, desk));
   await step("retry a failed document", () => many.retryDocument(editor, desk));
   await step("retry and cancel many runs", () => many.handleMany(editor, desk));
 }

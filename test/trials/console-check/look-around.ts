@@ -21,6 +21,7 @@ export async function findPlaces({ page, settle }: Window): Promise<Places> {
   const lists = (await page.evaluate(
     "[...document.querySelectorAll('header nav a')].map((link) => link.getAttribute('href'))",
   )) as string[]; // as written above
+  lists.push("/console/feedback"); // which the navigation does not name
   const details: string[] = [];
   for (const list of lists) {
     await page.goto(list === "/console/runs" ? `${list}?kind=agent` : list); // whose pages show most

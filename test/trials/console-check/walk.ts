@@ -201,7 +201,7 @@ async function decideCall(page: Window["page"], shown: string, button: "Approve"
 
 async function startComplaint({ page }: Window): Promise<void> {
   await page.getByRole("heading", { name: "Complaint" }).waitFor();
-  await page.getByLabel("complaint").fill("The pump is louder than the old one.");
+  await page.getByLabel("complaint").first().fill("The pump is louder than the old one.");
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await page.getByRole("link", { name: "the decision of an admin" }).waitFor();
 }

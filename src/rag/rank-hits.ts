@@ -31,10 +31,12 @@ export function rankHits({ byText, byVector }: Candidates, { text, isSemantic }:
   const relevance = relevanceOf(byText);
   if (!byVector) return byText.map(({ share, ...hit }) => ({ ...hit, score: relevance * share }));
   const best = Math.max(relevance, ...byVector.flat().map(cosineOf));
-  const weights = byVector.map(([first]) => (first && isSemantic(first.model) === false ? weightBeside(text) : 1));
-  // A large collection has vectors behind the last one that was found: a hit of words is not without any.
+  const ofWords = byVector.map(([first]) => first !== undefined && isSemantic(first.model) === false);
+  const weights = ofWords.map((isOfWords) => (isOfWords ? weightBeside(text) : 1));
+  // Their vectors behind the last one that was found are not nearer to the query than those of a hit of words.
+  const ends = byVector.map(({ length }, at) => (ofWords[at] ? weightBeside(text) * shareOfRank(length + 1) : 0));
   const near = new Set(byVector.flat().map(({ _id }) => _id));
-  const behind = shareOfRank(Math.max(0, ...byVector.map(({ length }) => length)) + 1) * Math.max(0, ...weights);
+  const behind = Math.max(0, ...ends);
   return fuse([byText, ...byVector], best, [1, ...weights], ({ _id }) => (near.has(_id) ? 0 : behind));
 }
 

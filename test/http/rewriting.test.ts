@@ -116,6 +116,13 @@ describe("rewriting a query", function () {
     expect(results.map(({ title }) => title)).to.include("Parking");
   });
 
+  it("says how much of all that was written is covered, not of one search for a general word", async () => {
+    upstream.setDefault({ pieces: ["Pumpe"] });
+    expect((await ask({ rewrite })).coverage).to.equal(1);
+    upstream.setDefault({ pieces: ["Pumpe\nZeppelin Versicherung Astronaut"] });
+    expect((await ask({ rewrite })).coverage).to.be.closeTo(0.5, 0.01);
+  });
+
   it("searches as it was asked where the model fails, is slow or writes nothing, and says why", async () => {
     const plain = await ask({});
     for (const [behaviour, reason] of [

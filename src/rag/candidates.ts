@@ -30,8 +30,6 @@ export type Search = {
 export type Candidates = {
   byText?: WordHit[];
   holders?: Holders;
-  /** The largest share of the words that one of the first hits by words has. */
-  held?: number;
   byVector?: ChunkHit[][];
   warnings?: string[];
 } & Pick<VectorHits, "headers" | "spaces">;
@@ -100,10 +98,7 @@ type WordHit = TextHit & { share: number };
  * Favours those of the index's hits whose words stand near to each other: such a chunk is more likely to be about all of them at
  * once. If an index is late, two lists are merged, and a hit may follow one of a lower word score: its share falls all the same.
  */
-export function rankByWords(
-  hits: readonly TextHit[],
-  text: string,
-): { hits: WordHit[] } & Pick<Candidates, "holders" | "held"> {
+export function rankByWords(hits: readonly TextHit[], text: string): { hits: WordHit[]; holders?: Holders } {
   let least = 1;
   const falling = hits.map((hit) => {
     least = Math.min(least, hit.wordScore / (hits[0]?.wordScore || 1));
@@ -112,9 +107,9 @@ export function rankByWords(
   const words = text.split(" ");
   if (words.length < 2) return { hits: falling };
   const first = falling.slice(0, LOOKED_THROUGH).map(({ content }) => content);
-  const { nearness, ...found } = measureNearness(words, first);
+  const { nearness, holders } = measureNearness(words, first);
   const moved = falling.map((hit, at) => ({ ...hit, share: hit.share + NEARNESS_WEIGHT * (nearness[at] ?? 0) }));
   moved.sort((a, b) => b.share - a.share);
   const most = moved[0]?.share || 1;
-  return { hits: moved.map((hit) => ({ ...hit, share: hit.share / most })), ...found };
+  return { hits: moved.map((hit) => ({ ...hit, share: hit.share / most })), holders };
 }

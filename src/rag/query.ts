@@ -134,15 +134,20 @@ const UNITED = 50;
 const judgedBy = ({ searches: [asked, written] }: Found, { rewrite }: QueryInput): string =>
   (rewrite !== true && rewrite?.history?.length ? written?.text : undefined) ?? asked?.text ?? "";
 
-/** The coverage of what was searched for, where several texts were: that of the text that is covered best. */
+/**
+ * The coverage of what was searched for, where a model wrote searches: of a passage that of the search which it covers best; of
+ * all the mean of what was written. A search of few and general words is covered anywhere, but not all of them are.
+ */
 function measureBest(searches: Found["searches"], texts: readonly string[]): Coverage {
-  const most: Coverage = { each: new Array<number>(texts.length).fill(0), best: 0 };
-  for (const { text, holders } of searches) {
-    const { each, best } = measureCoverage(text, texts, holders);
-    most.best = Math.max(most.best, best);
-    for (const [at, share] of each.entries()) most.each[at] = Math.max(most.each[at] ?? 0, share);
-  }
-  return most;
+  const each = new Array<number>(texts.length).fill(0);
+  const bests = searches.map(({ text, holders }) => {
+    const found = measureCoverage(text, texts, holders);
+    for (const [at, share] of found.each.entries()) each[at] = Math.max(each[at] ?? 0, share);
+    return found.best;
+  });
+  const [asked = 0, ...written] = bests;
+  const best = written.length === 0 ? asked : written.reduce((sum, share) => sum + share, 0) / written.length;
+  return { each, best };
 }
 
 /** The span of a query, by OpenTelemetry's names. */

@@ -1,14 +1,15 @@
 import type { ChunkHit } from "../store/chunk.ts";
 import type { TextHit } from "../store/chunk-search.ts";
 import type { Candidates } from "./candidates.ts";
-import { fuseRanks } from "./fuse-ranks.ts";
+import { fuseRanks, shareOfRank } from "./fuse-ranks.ts";
 
 const HALF_SURE = 6; // the word score (BM25) at which a chunk is relevant by one half: a rare word, or a few common ones
-/** Number of query words from which vectors count as much as words, if their model knows words alone. */
+/**
+ * What vectors count beside words if their model knows words alone, and the number of query words from which they do. Above a half
+ * passages of manuals are lost that words have found; below it abstracts, whose queries are long.
+ */
+const MOST_WEIGHT = 0.56;
 const ENOUGH_WORDS = 5;
-/** Share of the words, in one passage, from on which vectors only say in which order hits follow that no word has found. */
-const MOST_HELD = 0.5;
-const WEIGHT_IF_HELD = 0.01;
 /** Letters of scripts that put no spaces between words; two of them are about a word. */
 const unspaced =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
@@ -25,15 +26,18 @@ export type RankedBy = {
 };
 
 /** Makes one list of the candidates, best first, each with its score. */
-export function rankHits({ byText, byVector, held = 0 }: Candidates, { text, isSemantic }: RankedBy): Hit[] {
+export function rankHits({ byText, byVector }: Candidates, { text, isSemantic }: RankedBy): Hit[] {
   if (!byText) return rankByVectors(byVector ?? []);
   const relevance = relevanceOf(byText);
   if (!byVector) return byText.map(({ share, ...hit }) => ({ ...hit, score: relevance * share }));
   const best = Math.max(relevance, ...byVector.flat().map(cosineOf));
-  const weights = byVector.map(([first]) =>
-    first && isSemantic(first.model) === false ? weightBeside(text, held) : 1,
-  );
-  return fuse([byText, ...byVector], best, [1, ...weights]);
+  const ofWords = byVector.map(([first]) => first !== undefined && isSemantic(first.model) === false);
+  const weights = ofWords.map((isOfWords) => (isOfWords ? weightBeside(text) : 1));
+  // Their vectors behind the last one that was found are not nearer to the query than those of a hit of words.
+  const ends = byVector.map(({ length }, at) => (ofWords[at] ? weightBeside(text) * shareOfRank(length + 1) : 0));
+  const near = new Set(byVector.flat().map(({ _id }) => _id));
+  const behind = Math.max(0, ...ends);
+  return fuse([byText, ...byVector], best, [1, ...weights], ({ _id }) => (near.has(_id) ? 0 : behind));
 }
 
 /**
@@ -55,13 +59,11 @@ export function mixSearches(ranked: readonly Hit[], { byText = [], byVector = []
 
 /**
  * The weight of vectors that know words alone, beside the search for words: what the two find follows from the same words. The
- * fewer there are, the less vectors add to an exact search for them, and the more spellings that are alike by chance. Where a
- * passage has most of the words, the order is that of words.
+ * fewer there are, the less vectors add to an exact search for them, and the more spellings that are alike by chance.
  */
-function weightBeside(text: string, held: number): number {
-  if (held >= MOST_HELD) return WEIGHT_IF_HELD;
+function weightBeside(text: string): number {
   const words = text.split(" ").length + (text.match(unspaced)?.length ?? 0) / 2;
-  return Math.min(1, words / ENOUGH_WORDS);
+  return MOST_WEIGHT * Math.min(1, words / ENOUGH_WORDS);
 }
 
 /** Similarities compare within the space of one model; lists of several are united by rank. */
@@ -72,8 +74,13 @@ function rankByVectors(lists: readonly ChunkHit[][]): Hit[] {
 }
 
 /** Lists of the same or of different chunks as one by their ranks, whose first hit has the score `best`. */
-function fuse(lists: readonly (readonly ChunkHit[])[], best: number, weights?: readonly number[]): Hit[] {
-  const fused = fuseRanks<ChunkHit>(lists, (hit) => hit._id, weights);
+function fuse(
+  lists: readonly (readonly ChunkHit[])[],
+  best: number,
+  weights?: readonly number[],
+  sumOf?: (hit: ChunkHit) => number,
+): Hit[] {
+  const fused = fuseRanks<ChunkHit>(lists, (hit) => hit._id, weights, sumOf);
   return fused.map(({ item, sum }) => ({ ...item, score: (best * sum) / (fused[0]?.sum ?? 1) }));
 }
 

@@ -14,23 +14,27 @@ export type Holders = ReadonlyMap<string, number>;
 
 /** Hits of a search that are looked through for its words. */
 export const LOOKED_THROUGH = 30;
-/** Of these, the first ones, of which one may have most of the words. */
-const FIRST = 5;
+/** Hits among which a word would be as rare as it is among those: what all of them have is not in every passage. */
+const AMONG = 1.5 * LOOKED_THROUGH;
 
-/** What a word tells, by how rare it is in English and among the first hits of a search, of which so many have it. */
-export const rarityOf = (stem: string, holders: number) =>
-  Math.sqrt(weightOfStem(stem)) * Math.log(1 + LOOKED_THROUGH / (holders + 0.5));
+/**
+ * What a word tells, by how rare it is in English and among the first hits of a search, of which so many have it: the latter as
+ * BM25 counts it.
+ */
+export function rarityOf(stem: string, holders: number): number {
+  const seen = Math.min(holders, LOOKED_THROUGH);
+  return Math.sqrt(weightOfStem(stem)) * Math.log(1 + (AMONG - seen + 0.5) / (seen + 0.5));
+}
 
 /**
  * Measures how near to each other texts have the words of a query: the share of the words that are found within one line, from
  * 0 to 1. Rare words of English count more than common ones; a word that no text has does not count. Words are compared by
- * their stems, as the index compares them. Counts the texts that have each of them, too; `held` is the largest share of the words,
- * by their rarity, that one of the first texts has.
+ * their stems, as the index compares them. Counts the texts that have each of them, too.
  */
 export function measureNearness(
   words: readonly string[],
   texts: readonly string[],
-): { nearness: number[]; holders: Holders; held: number } {
+): { nearness: number[]; holders: Holders } {
   const stems = new Map(words.map((word) => [stemmer(word), word]));
   const searched = Array.from(stems, ([stem, word]) => ({ stem, prefix: commonStart(word, stem) }));
   const isOfStem = makeStemTest();
@@ -41,27 +45,17 @@ export function measureNearness(
       .sort((a, b) => a.at - b.at);
   });
   const counts = new Array<number>(searched.length).fill(0);
-  const firsts: Set<number>[] = [];
   for (const found of places) {
     const seen = new Set<number>();
     for (const { word } of found) if (!seen.has(word) && seen.add(word)) counts[word] = (counts[word] ?? 0) + 1;
-    if (firsts.length < FIRST) firsts.push(seen);
   }
   const weights = searched.map(({ stem }, word) => (counts[word] ? weightOfStem(stem) : 0));
   const all = weights.reduce((sum, weight) => sum + weight, 0) || 1;
   const holders = new Map<string, number>();
-  const heldBy = new Array<number>(firsts.length).fill(0);
-  let rarities = 0;
-  for (const [word, { stem }] of searched.entries()) {
-    holders.set(stem, counts[word] ?? 0);
-    const rarity = rarityOf(stem, counts[word] ?? 0);
-    rarities += rarity;
-    for (const [at, words] of firsts.entries()) if (words.has(word)) heldBy[at] = (heldBy[at] ?? 0) + rarity;
-  }
+  for (const [word, { stem }] of searched.entries()) holders.set(stem, counts[word] ?? 0);
   return {
     nearness: places.map((found) => heaviestLine(found, weights) / all),
     holders,
-    held: Math.max(0, ...heldBy) / (rarities || 1),
   };
 }
 

@@ -116,6 +116,14 @@ describe("rewriting a query", function () {
     expect(results.map(({ title }) => title)).to.include("Parking");
   });
 
+  it("says how much of all that was written is covered, not of one search for a general word", async () => {
+    upstream.setDefault({ pieces: ["Pumpe Frost gelagert"] });
+    const { coverage: whole } = await ask({ rewrite }, "Wie wird die Pumpe gelagert?");
+    upstream.setDefault({ pieces: ["Pumpe Frost gelagert\nZeppelin Versicherung Astronaut"] });
+    const { coverage } = await ask({ rewrite }, "Wie wird die Pumpe gelagert?");
+    expect(coverage).to.be.within(0.3 * whole, 0.7 * whole);
+  });
+
   it("searches as it was asked where the model fails, is slow or writes nothing, and says why", async () => {
     const plain = await ask({});
     for (const [behaviour, reason] of [

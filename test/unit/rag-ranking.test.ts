@@ -62,8 +62,18 @@ describe("the ranking of a query's hits", () => {
     const found = { byText: [hit("a"), hit("b")], byVector: [[hit("c")]] };
     expect(idsOf(rankHits(found, offline("extdebug")))).to.equal("abc");
     expect(idsOf(rankHits(found, semantic("extdebug")))).to.equal("acb");
-    expect(idsOf(rankHits(found, offline("one two three four five")))).to.equal("acb");
-    expect(idsOf(rankHits(found, offline("会議室の予約方法")))).to.equal("acb");
+    for (const text of ["one two three four five", "会議室の予約方法"])
+      expect(idsOf(rankHits(found, offline(text)))).to.equal("abc");
+  });
+
+  it("favours what words and vectors of words both find, and sets a hit of words behind all their vectors", () => {
+    const vectors = Array.from({ length: 100 }, (_, at) => hit(at === 0 ? "c" : `v${at}`));
+    const both = { byText: [hit("a"), hit("c")], byVector: [vectors] };
+    expect(idsOf(rankHits(both, offline("one two three four five")).slice(0, 2))).to.equal("ca");
+    const words = Array.from({ length: 30 }, (_, at) => hit(`w${at}`));
+    const late = [...Array.from({ length: 60 }, (_, at) => hit(`x${at}`)), ...vectors.slice(20, 60)];
+    const ranked = rankHits({ byText: [...words, ...late], byVector: [vectors] }, offline("one two three four five"));
+    expect(idsOf(ranked.slice(0, 30))).to.equal(idsOf(words));
   });
 
   it("weighs lists by what is given", () => {

@@ -199,7 +199,9 @@ export type AnyRoute = RouteGroup &
   };
 
 /** Whether a repeat of a call of the route is recognised by its `Idempotency-Key`. */
-export function takesIdempotencyKey({ method, auth, envelope }: AnyRoute): boolean {
+export function takesIdempotencyKey(route: AnyRoute, query?: unknown): boolean {
+  const { method, auth, envelope } = route;
+  if (query !== undefined && route.isTrial?.(query as never)) return false; // it keeps nothing
   return method === "post" && isForTenants(auth) && envelope === undefined;
 }
 

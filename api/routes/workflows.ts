@@ -182,6 +182,7 @@ export const workflowRoutes = [
     async handler(input) {
       const { params: path, query, body, caller, platform, signal } = input;
       if (query.dryRun === "true") {
+        if (input.header("idempotency-key") !== undefined) input.ignore("Idempotency-Key");
         const ask = () => platform.workflows.dryRun({ caller, workflowId: path.id, input: body.input, signal });
         return { status: 200, body: await input.inTurn(ask) };
       }

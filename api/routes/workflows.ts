@@ -178,7 +178,7 @@ export const workflowRoutes = [
     },
     errors: [...runErrors, "quota_exceeded", "timeout"],
     example: { input: { complaint: "The pump is louder than the old one." } },
-    isTrial: ({ dryRun }) => dryRun === "true",
+    trialField: "dryRun",
     async handler(input) {
       const { params: path, query, body, caller, platform, signal } = input;
       if (query.dryRun === "true") {

@@ -191,20 +191,13 @@ function serveRoute(
       withIgnored(ctx, await route.handler(input as HandlerInput<never, never, never>));
     if (route.method === "get" && !route.isWatch && caller !== anonymous)
       return writeReply(ctx, await turns.handle(reader, input, handle), writing);
-    const key = readKey(route, input);
+    // The keys of a page's visitors could collide with those of the tenant's own calls, and with each other.
+    const mayRepeat = takesIdempotencyKey(route, input.query) && caller.widget === undefined;
+    const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, writing);
   }
-}
-
-/** The `Idempotency-Key` by which a call is known again; empty where there is none. */
-function readKey(route: AnyRoute, { caller, header, query, ignore }: HandlerInput): string {
-  // The keys of a page's visitors could collide with those of the tenant's own calls, and with each other.
-  const key = takesIdempotencyKey(route) && caller.widget === undefined ? header("idempotency-key") : undefined;
-  if (key === undefined || !route.isTrial?.(query as never)) return key ?? "";
-  ignore("Idempotency-Key");
-  return "";
 }
 
 function ignoreOnce(ctx: ApiContext, name: string): void {

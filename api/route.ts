@@ -163,6 +163,8 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   dialect?: RouteDialect;
   /** Set where the headers of a request say in which dialect its errors are. */
   dialectOf?(header: (name: string) => string | undefined): RouteDialect | undefined;
+  /** The field of the query by which, if it is `true`, a call keeps nothing: it neither takes nor looks at an `Idempotency-Key`. */
+  trialField?: string;
   /** Whether the response holds a secret, which must not be kept for repeats by `Idempotency-Key`. */
   hasSecretReply?: boolean;
   /** A body as an example, for the documentation. */
@@ -178,8 +180,6 @@ export type RouteDeclaration<
   Partial<RouteGroup> & {
     /** Refuses an input, by throwing, before anything of it is kept, not even the hash that idempotency keeps. */
     screen?(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): void;
-    /** Whether a call with this query keeps nothing, so that its `Idempotency-Key` is neither looked at nor taken. */
-    isTrial?(query: z.output<Q>): boolean;
   } & Handling<HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>>;
 
 /** A route makes its reply in `handler`, or only the body of its one successful response in `result`. */
@@ -195,12 +195,13 @@ export type AnyRoute = RouteGroup &
     path: string;
     // A method, not a property: its parameter is compared loosely, so that every declaration is an AnyRoute.
     screen?(input: HandlerInput<never, never, never>): void;
-    isTrial?(query: never): boolean;
     handler(input: HandlerInput<never, never, never>): Promise<Reply> | Reply;
   };
 
 /** Whether a repeat of a call of the route is recognised by its `Idempotency-Key`. */
-export function takesIdempotencyKey({ method, auth, envelope }: AnyRoute): boolean {
+export function takesIdempotencyKey(route: AnyRoute, query?: unknown): boolean {
+  const { method, auth, envelope, trialField } = route;
+  if (trialField !== undefined && Object(query)[trialField] === "true") return false;
   return method === "post" && isForTenants(auth) && envelope === undefined;
 }
 

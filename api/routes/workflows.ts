@@ -195,10 +195,11 @@ export const workflowRoutes = [
     },
     errors: [...runErrors, "quota_exceeded", "timeout"],
     example: { input: { complaint: "The pump is louder than the old one." } },
-    isTrial: ({ dryRun }) => dryRun === "true",
+    trialField: "dryRun",
     async handler(input) {
       const { params: path, query, body, caller, platform, signal } = input;
       if (query.dryRun === "true") {
+        if (input.header("idempotency-key") !== undefined) input.ignore("Idempotency-Key");
         const ask = () => platform.workflows.dryRun({ caller, of: { workflowId: path.id }, input: body.input, signal });
         return { status: 200, body: await input.inTurn(ask) };
       }

@@ -108,7 +108,7 @@ async function attemptStep(on: Walk, course: Course, attempt: Attempt): Promise<
     if (!(error instanceof AppError))
       context.logger.error({ err: error, path: attempt.path }, "a step threw unexpectedly");
     await context.confirm();
-    await waitForPart(on, course, attempt, error);
+    if (error instanceof AppError && error.retryable) await waitForPart(on, course, attempt, error);
     await retryIfWorth(on, course, attempt, error);
     return { error: toErrorView(error) };
   } finally {
@@ -146,8 +146,8 @@ function runStep(on: Walk, course: Course, attempt: Attempt): Promise<StepResult
  * @throws Later for the failure of a part of the platform, as of Redis when a job is to be submitted: it is none of the step's, so the
  * same attempt goes on, and finds what it has begun.
  */
-async function waitForPart(on: Walk, { frame }: Course, attempt: Attempt, error: unknown): Promise<void> {
-  if (!(error instanceof AppError) || !isOfPart(error) || on.dry) return;
+async function waitForPart(on: Walk, { frame }: Course, attempt: Attempt, error: AppError): Promise<void> {
+  if (!isOfPart(error) || on.dry) return;
   const waits = (frame.open.get(attempt.path)?.waitsForPart ?? 0) + 1;
   if (waits > MAX_WAITS_FOR_PART) return;
   const afterMs = jittered(Math.min(DEFAULT_BACKOFF_MS * 2 ** (waits - 1), MAX_WAIT_FOR_PART_MS));

@@ -29,16 +29,17 @@ export async function checkDefinition(deps: WorkflowsDeps, checked: Checked, rep
   const texts: StepTexts[] = [];
   const schemas: Schemas = body.inputSchema ? { input: body.inputSchema } : {};
   lookThrough(plan, { known: new Set(), names: [], schemas, ids: new Set(), texts, report });
-  const schemasAt = new Map(texts.map((one) => [one.field, { ...schemas, ...one.schemas }]));
   for (const { field, step } of eachStep(plan)) {
     const kind = kindOf(step);
     const model = kind.model?.(step);
     try {
       await kind.check?.(step, { deps, tenantId, field });
       if (model !== undefined) await checkChatModel(deps.gateway, { tenantId, model, param: `${field}.model` });
-      if (step.type === "workflow") await checkCalls(deps, checked, { workflowId: step.workflowId, field });
-      if (step.type === "workflow")
-        await checkGiven(deps, checked, { step, field, schemas: schemasAt.get(field) ?? {} });
+      if (step.type === "workflow") {
+        await checkCalls(deps, checked, { workflowId: step.workflowId, field });
+        const ofItems = texts.find((one) => one.field === field)?.schemas;
+        await checkGiven(deps, checked, { step, field, schemas: { ...schemas, ...ofItems } });
+      }
     } catch (error) {
       report(asProblem(error));
     }

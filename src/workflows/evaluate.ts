@@ -156,7 +156,8 @@ type Checking = {
 };
 
 function checkExpressions(expressions: readonly Expression[], { param, known, kind, schemas }: Checking): void {
-  const values = inField(param, () => expressions.map((one) => one.typed(schemas)));
+  const isTyped = Object.keys(schemas).length > 0;
+  const values = isTyped ? inField(param, () => expressions.map((one) => one.typed(schemas))) : expressions;
   const wrong = (message: string) => {
     inField(param, () => {
       throw new ExpressionProblem(message, 0);

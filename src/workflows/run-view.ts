@@ -1,4 +1,4 @@
-import { mayHaveEnded, openRunState, type Spent } from "../definitions/runs.ts";
+import { mayHaveEnded, openRunState, type Spent, sumSpent } from "../definitions/runs.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { fromErrorView } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
@@ -24,20 +24,18 @@ export async function readRun(
   at = Date.now(),
 ): Promise<WorkflowRunView> {
   const { tenantId, _id, jobId } = run;
-  const spentBy = ({ end, definition }: WorkflowRunRecord, known: readonly WorkflowStepRecord[]) => {
-    const isCut = end !== undefined && end.status !== "completed";
-    return spentOfRun(store, run, { steps: known, hasItems: isCut && definition.includes('"for_each"') });
-  };
   const readSteps = () => store.workflowRuns.steps(tenantId, _id);
   const [job, steps, open] = await Promise.all([
     jobs.find(tenantId, jobId),
     readSteps(),
     store.workflowRuns.shownOpen(tenantId, _id),
   ]);
-  if (!mayHaveEnded(run, job)) return toRunView(run, { steps, open, job, at, spent: await spentBy(run, steps) });
-  const ended = (await store.workflowRuns.get(tenantId, _id)) ?? run;
-  const whole = await readSteps();
-  return toRunView(ended, { steps: whole, open, job, at, spent: await spentBy(ended, whole) });
+  const latest = mayHaveEnded(run, job) ? ((await store.workflowRuns.get(tenantId, _id)) ?? run) : run;
+  const known = latest === run ? steps : await readSteps();
+  const isCut = latest.end !== undefined && latest.end.status !== "completed";
+  const hasItems = isCut && latest.definition.includes('"for_each"');
+  const spent = hasItems ? await spentOfRun(store, run, { steps: known, hasItems }) : undefined;
+  return toRunView(latest, { steps: known, open, job, at, spent });
 }
 
 type Read = { steps: readonly WorkflowStepRecord[]; open: readonly OpenStepRecord[]; job: JobState | undefined };
@@ -45,10 +43,10 @@ type Read = { steps: readonly WorkflowStepRecord[]; open: readonly OpenStepRecor
 /** The view, with its steps in the order in which they ended; one that is under way or waits comes last. */
 function toRunView(
   run: WorkflowRunRecord,
-  { steps, open, job, at, spent }: Omit<Read, "job"> & { job: JobRecord | null; at: number; spent: Spent },
+  { steps, open, job, at, spent }: Omit<Read, "job"> & { job: JobRecord | null; at: number; spent: Spent | undefined },
 ) {
   const error = run.end?.error ?? (run.end ? undefined : job?.error);
-  const { tokens, costUsd } = spent;
+  const { tokens, costUsd } = spent ?? sumSpent(steps.flatMap((one) => one.spent ?? []));
   return {
     ...toRunSummary(run, job?.status, at),
     ...defined({

@@ -46,9 +46,6 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
     const record = await toRun(deps, request);
     await takeRun(deps.quotas, record);
     await workflowRuns.insert(record);
-    return submit(record, request);
-  };
-  const submit = async (record: WorkflowRunRecord, request: RepeatRequest) => {
     return { job: await submitWork(deps.jobs, work, toSubmission(record, request)) };
   };
   const repeat = async (old: WorkflowRunRecord, request: RepeatRequest): Promise<{ job: JobRecord }> => {
@@ -58,7 +55,7 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
     await workflowRuns.insert(record);
     try {
       await copyResults(deps, old, record);
-      return await submit(record, request);
+      return { job: await submitWork(deps.jobs, work, toSubmission(record, request)) };
     } catch (error) {
       await workflowRuns.removeResults(record.tenantId, record._id);
       await workflowRuns.remove(record.tenantId, record._id);

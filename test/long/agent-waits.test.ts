@@ -19,11 +19,17 @@ type Megabytes = { had: number; kept: number; left: number };
 const toText = (before: Megabytes, after: Megabytes) =>
   `worker ${before.had} to ${after.had} MB; without garbage ${before.left} to ${after.left} MB, in use ${before.kept} to ${after.kept} MB\n`;
 
+const readProc = ({ child }: HostProcess, file: string) =>
+  process.platform === "linux" ? readFileSync(`/proc/${child.pid}/${file}`, "utf8") : "";
 /** 0 where the system does not say. */
-function residentMb({ child }: HostProcess): number {
-  if (process.platform !== "linux") return 0;
-  const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
-  return Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1_024);
+const residentMb = (host: HostProcess) =>
+  Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(readProc(host, "status"))?.[1] ?? 0) / 1_024);
+
+/** How long a process has had the processor, in ms, to a hundredth of a second; 0 where the system does not say. */
+function cpuMs(host: HostProcess): number {
+  const [, fields = ""] = readProc(host, "stat").split(") ");
+  const [user = 0, system = 0] = fields.split(" ").slice(11, 13).map(Number);
+  return (user + system) * 10;
 }
 
 /** What a worker that waits for much may hold more than one that waits for little, without its garbage, in MB. */
@@ -57,6 +63,7 @@ describe("waits in large numbers", function () {
     harness.upstream.play(() => ({ text: "Ready." }));
     await runs.reach((await runs.start(await runs.createAgent([]))).path, "completed"); // loads what agents need
     const steps: number[] = [];
+    const cpu: number[] = [];
     let lastAt = 0;
     let waited = 0;
     let asked = 0;
@@ -65,6 +72,7 @@ describe("waits in large numbers", function () {
       asked += 1;
       harness.upstream.calls.splice(0); // each holds the conversation so far
       if (turn > 1) steps.push(now - lastAt - waited);
+      cpu.push(cpuMs(worker));
       lastAt = now;
       if (turn > waits) return { text: "Done." };
       waited = 1 + ((turn * 37) % (turn % 10 === 0 ? 1_000 : 100));
@@ -83,13 +91,17 @@ describe("waits in large numbers", function () {
     expect(asked).to.equal(waits + 1);
     const tenth = Math.ceil(steps.length / 10);
     const [first, last] = [median(steps.slice(0, tenth)), median(steps.slice(-tenth))];
+    const ofWorker = (from: number, to: number) => ((cpu.at(to) ?? 0) - (cpu.at(from) ?? 0)) / tenth;
+    const [firstCpu, lastCpu] = [ofWorker(0, tenth), ofWorker(-1 - tenth, -1)];
     process.stdout.write(
-      `      ${waits} waits: ${first.toFixed(1)} ms a step at first, ${last.toFixed(1)} ms at last, `,
+      `      ${waits} waits: ${first.toFixed(1)} ms a step at first, ${last.toFixed(1)} ms at last, ` +
+        `${firstCpu.toFixed(1)} and ${lastCpu.toFixed(1)} ms of the processor, `,
     );
     const after = await megabytes();
     process.stdout.write(toText(before, after));
     expect(after.kept - before.kept, "MB more").to.be.at.most(MAX_MORE_MB);
-    expect(last, `${first} ms at first`).to.be.at.most(first * 2 + 60);
+    // Of the processor: on a busy machine the time of a step is that of others.
+    expect(lastCpu, `${firstCpu} ms at first`).to.be.at.most(firstCpu * 2 + 60);
   });
 
   it("hold nothing for the runs that wait, so that others take as long as before", async () => {

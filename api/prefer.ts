@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { awaitsPerson, toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
 import { jobKinds } from "../src/jobs/queues.ts";
-import { acceptReserved, seekReserved } from "../src/jobs/reserved-job.ts";
+import { acceptReserved, seekReserved } from "../src/jobs/submit.ts";
 import { defined } from "../src/lib/defined.ts";
 import { isOfPart } from "../src/lib/errors.ts";
 import { idSchema, newId } from "../src/lib/ids.ts";
@@ -98,8 +98,9 @@ export async function reserveJob(
   input: Pick<HandlerInput, "platform" | "caller" | "reservation">,
 ): Promise<{ job: JobRecord } | { jobId: string }> {
   const { platform, caller, reservation } = input;
+  if (!reservation) return { jobId: newId("job") };
   const job = await seekReserved(platform.jobs, caller.tenantId, reservation);
-  return job === null ? { jobId: reservation?.jobId ?? newId("job") } : { job };
+  return job === null ? { jobId: reservation.jobId } : { job };
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { ReservedJob } from "../src/jobs/reserved-job.ts";
+import type { ReservedJob } from "../src/jobs/submit.ts";
 import type { AppError, ErrorCode, ErrorView } from "../src/lib/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import type { Role } from "../src/store/key-store.ts";

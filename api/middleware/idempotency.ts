@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from "node:crypto";
-import type { ReservedJob } from "../../src/jobs/reserved-job.ts";
+import type { ReservedJob } from "../../src/jobs/submit.ts";
 import { AppError, invalidRequest, isOfPart, unavailable } from "../../src/lib/errors.ts";
 import { newId } from "../../src/lib/ids.ts";
 import {

@@ -106,7 +106,8 @@ export const eventRoutes = [
   }),
   routes.get("/triggers/:id/firings", {
     summary: "What a trigger has started, newest first",
-    description: "Kept for 30 days. Events of which its condition was not true are not listed.",
+    description:
+      "Kept for 30 days, of a tenant the newest 100,000. Events of which its condition was not true are not listed.",
     params: triggerParams,
     query: pageQuery("firing"),
     responses: { 200: { description: "A page of firings", body: firingList } },

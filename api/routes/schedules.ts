@@ -91,7 +91,8 @@ export const scheduleRoutes = [
   }),
   routes.get("/schedules/:id/firings", {
     summary: "Firings of a schedule, each with its job, newest first",
-    description: "Kept for as long as a thousand of its intervals: an hour at least, 30 days at most.",
+    description:
+      "Kept for as long as a thousand of its intervals: an hour at least, 30 days at most; of a tenant the newest 100,000.",
     params,
     query: pageQuery("firing"),
     responses: { 200: { description: "A page of firings", body: firingList } },

@@ -2,6 +2,7 @@ import type { StructuredTool } from "@langchain/core/tools";
 import { ToolInvocationError } from "langchain";
 import { defined } from "../lib/defined.ts";
 import { AppError } from "../lib/errors.ts";
+import { withTimeout } from "../lib/with-timeout.ts";
 import type { Logger } from "../observe/logger.ts";
 import { inSpan } from "../observe/tracing.ts";
 import type { AgentRunRecord } from "../store/agent-run-store.ts";
@@ -41,13 +42,14 @@ export async function observeCall(deps: ObserveDeps, call: AuditCall, make: () =
   const startedAt = new Date().toISOString();
   const used = deps.usage.ofStep();
   const notes: ToolNotes = {};
-  deps.calls.set(call.id, {
-    idempotencyKey: call.idempotencyKey,
-    limit: used.limit,
-    spend: used.add,
-    note: (more) => void Object.assign(notes, more),
-  });
-  const outcome = await tryCall(deps, call, async () => {
+  const outcome = await tryCall(deps, call, async (signal) => {
+    deps.calls.set(call.id, {
+      idempotencyKey: call.idempotencyKey,
+      limit: used.limit,
+      spend: used.add,
+      note: (more) => void Object.assign(notes, more),
+      signal,
+    });
     const output = await make();
     return { isError: false, ...notes, output };
   }).finally(() => deps.calls.delete(call.id));
@@ -67,7 +69,7 @@ type Outcome = Pick<Observed, "output" | "isError" | "runId" | "citations">;
 async function tryCall(
   deps: ObserveDeps,
   call: AuditCall,
-  make: () => Promise<Outcome & Pick<ToolNotes, "found">>,
+  make: (signal: AbortSignal) => Promise<Outcome & Pick<ToolNotes, "found">>,
 ): Promise<Outcome> {
   const { tools, signal, logger } = deps;
   const tool = tools.find(({ name }) => name === call.name);
@@ -93,7 +95,7 @@ async function tryCall(
       ...made
     } = await inSpan(
       { name: `execute_tool ${tool.name}`, kind: "INTERNAL", attributes },
-      () => make().catch((error: unknown) => Promise.reject(toAppError(error, tool))),
+      () => inTime(tool, signal, make).catch((error: unknown) => Promise.reject(toAppError(error))),
       ({ isError }) => ({ failure: isError ? "tool_error" : undefined }),
     );
     const output = cutOutput(await deps.guardOutput(made.output));
@@ -108,14 +110,26 @@ async function tryCall(
   }
 }
 
-/** The error of a call. LangChain's own, for arguments that do not fit and for a tool that is late, become AppErrors. */
-function toAppError(error: unknown, { defaultConfig: { timeout = 0 } = {} }: StructuredTool): unknown {
-  if (error instanceof ToolInvocationError) {
-    const problems = error.toolError.message.replace(/^.*\n\n/, "");
-    return new AppError("invalid_request", `The arguments do not fit: ${problems}`, { cause: error });
-  }
-  const isLate = error instanceof DOMException && error.name === "TimeoutError";
-  return isLate ? new AppError("timeout", `It did not answer within ${timeout / 1_000} s.`, { cause: error }) : error;
+/**
+ * Runs a tool within its time. LangChain's own time limit is not used: the timer of each call would hold all that the run has in
+ * memory until that time, also after the call.
+ */
+function inTime<T>(tool: StructuredTool, signal: AbortSignal, make: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { timeoutMs } = tool.extras ?? {};
+  if (typeof timeoutMs !== "number") return make(signal);
+  const late = new AbortController();
+  return withTimeout(make(AbortSignal.any([signal, late.signal])), timeoutMs, () => {
+    const error = new AppError("timeout", `It did not answer within ${timeoutMs / 1_000} s.`);
+    late.abort(error);
+    return error;
+  });
+}
+
+/** The error of a call. LangChain's own, for arguments that do not fit, becomes an AppError. */
+function toAppError(error: unknown): unknown {
+  if (!(error instanceof ToolInvocationError)) return error;
+  const problems = error.toolError.message.replace(/^.*\n\n/, "");
+  return new AppError("invalid_request", `The arguments do not fit: ${problems}`, { cause: error });
 }
 
 const toFailure = (output: string): Outcome => ({ output: cutOutput(output), isError: true });

@@ -11,6 +11,7 @@ import {
   toErrorView,
   unavailable,
 } from "../lib/errors.ts";
+import { MAX_TIMER_MS } from "../lib/with-timeout.ts";
 import { inSpan, type SpanStart } from "../observe/tracing.ts";
 import {
   type AgentRunEnd,
@@ -35,8 +36,6 @@ import { makeTools } from "./tools.ts";
 
 /** How long a run keeps its worker before it lets others have a turn, in ms; an iteration that has begun is finished. */
 const TURN_MS = 10_000;
-/** The longest time that a timer takes, in ms. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** How a run is about to end. */
 type Closing = { status: AgentRunEnd; reason?: StopReason; error?: ErrorView; output?: string };
@@ -103,10 +102,10 @@ async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkCont
       endsAt: turn.endsAt,
       signal,
       logger,
-      callOf(config) {
-        const call = calls.get(config.toolCall?.id ?? "");
+      callOf({ toolCall }) {
+        const call = calls.get(toolCall?.id ?? "");
         if (!call) throw new TypeError("a tool was run without a call");
-        return { ...call, signal: config.signal ?? signal };
+        return call;
       },
       execute: (runId, toolSignal) =>
         executeRun(deps, { ...context, recordId: runId, signal: toolSignal, isLastAttempt: true }),

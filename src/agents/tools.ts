@@ -92,8 +92,9 @@ export async function makeTools(
   const specOf = new Map<string, ToolSpec>();
   const made = specs.map(async (spec) => {
     const name = nameOfTool(spec);
-    const about: ToolSetup["about"] = (description, timeout) => {
-      return { name, description: spec.description ?? description, defaultConfig: { signal, timeout } };
+    const about: ToolSetup["about"] = (description, timeoutMs, keepsDigits = false) => {
+      const extras = { timeoutMs, keepsDigits };
+      return { name, description: spec.description ?? description, defaultConfig: { signal }, extras };
     };
     const own = [await kindOf(spec).make(spec.config, { ...common, name, about })].flat();
     for (const one of own) if (spec.approval || !specOf.has(one.name)) specOf.set(one.name, spec);

@@ -4,7 +4,7 @@ import { runBodySchema } from "../agents/schemas.ts";
 import type { Composite } from "../composite/composite.ts";
 import { compositeBodySchema } from "../composite/schemas.ts";
 import type { Jobs } from "../jobs/jobs.ts";
-import { acceptReserved, type ReservedJob } from "../jobs/reserved-job.ts";
+import { acceptReserved, type ReservedJob } from "../jobs/submit.ts";
 import { AppError, invalidRequest } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";
 import { toPlainWords, toSentence } from "../lib/issue-messages.ts";

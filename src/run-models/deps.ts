@@ -9,7 +9,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { FinishReason } from "../gateway/providers/provider.ts";
 import type { JobEvent, Jobs } from "../jobs/jobs.ts";
-import type { ReservedJob } from "../jobs/reserved-job.ts";
+import type { ReservedJob } from "../jobs/submit.ts";
 import type { Work } from "../jobs/work.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Quotas } from "../tenancy/quotas.ts";

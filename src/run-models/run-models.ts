@@ -7,7 +7,7 @@ import { settingFields } from "../gateway/providers/model.ts";
 import { AGENT, isRunModel } from "../gateway/run-model-names.ts";
 import { AWAITING_APPROVAL, toJobError } from "../jobs/job-outcome.ts";
 import type { JobEvent } from "../jobs/jobs.ts";
-import { acceptReserved } from "../jobs/reserved-job.ts";
+import { acceptReserved } from "../jobs/submit.ts";
 import { cancelWork } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, invalidRequest, isCancel } from "../lib/errors.ts";

@@ -46,22 +46,44 @@ export const firingCollection = defineCollection<FiringRecord>({
   name: "firings",
   indexes: [
     { key: { tenantId: 1, ownerId: 1, _id: -1 }, name: "owner_newest" },
+    { key: { tenantId: 1, _id: -1 }, name: "tenant_newest" },
     { key: { nextAt: 1 }, name: "due", sparse: true },
     { key: { "after.firingId": 1 }, name: "after", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
   ],
 });
 
+/** Firings that are kept of a tenant, of all its schedules and triggers: the newest ones. */
+const MAX_FIRINGS = 100_000;
+/** One in so many new ones, by chance, has the oldest of its tenant removed, of which so many go at once. */
+const TRIM_EVERY = 500;
+const TRIMMED = 2_000;
+
 /** How one ends. */
 export type FiringEnd = Pick<FiringRecord, "status"> & Partial<Pick<FiringRecord, "documents" | "error" | "reason">>;
 
+type Id = Pick<FiringRecord, "_id">;
+
 export type FiringStore = ReturnType<typeof makeFiringStore>;
 
-export function makeFiringStore(db: Db) {
+export function makeFiringStore(db: Db, { most = MAX_FIRINGS, trimEvery = TRIM_EVERY } = {}) {
   const firings = db.collection<FiringRecord>(firingCollection.name);
-  const { ensure, get } = makeRecords(firings);
+  const { ensure, get, count } = makeRecords(firings);
+  /** Removes the oldest ones of a tenant that have ended and are too many, a bounded number at once. */
+  const trim = async (tenantId: string): Promise<void> => {
+    const excess = (await count(tenantId, most + TRIMMED)) - most;
+    if (excess <= 0) return;
+    const ended = ofTenant(tenantId, { nextAt: { $exists: false } });
+    const found = await firings.find(ended).project<Id>({ _id: 1 }).sort({ _id: 1 }).limit(excess).toArray();
+    await firings.deleteMany(ofTenant(tenantId, { _id: { $in: found.map(({ _id }) => _id) } }));
+  };
   return {
-    ensure,
+    /** Adds one unless it is there. Returns the stored one. */
+    async ensure(record: FiringRecord): Promise<FiringRecord> {
+      const stored = await ensure(record);
+      if (stored === record && Math.random() * trimEvery < 1) await trim(record.tenantId);
+      return stored;
+    },
     get,
     list: (tenantId: string, ownerId: string, page: PageQuery): Promise<Page<FiringRecord>> =>
       findPage(firings, { tenantId, page, filter: { ownerId } }),

@@ -1,5 +1,6 @@
 import { Rescheduled, Suspended } from "../jobs/reschedule.ts";
 import { AppError, type ErrorView, Pause } from "../lib/errors.ts";
+import { MAX_TIMER_MS } from "../lib/with-timeout.ts";
 
 /** Thrown by a step that waits for what others bring about, and not for a person. */
 export class Waiting extends Suspended {
@@ -157,8 +158,6 @@ export function makeDeadline(signal: AbortSignal, at: number) {
   return { signal: AbortSignal.any([signal, own.signal]), stop };
 }
 
-/** The longest time that a timer takes, in ms; a run does not stay with one worker that long. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 const clampMs = (ms: number) => Math.min(Math.max(0, ms), MAX_TIMER_MS);
 
 export const timedOut = () => new AppError("timeout", "The step took longer than it may.");

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { patternIds } from "../../src/composite/patterns.ts";
-import type { ReservedJob } from "../../src/jobs/reserved-job.ts";
+import type { ReservedJob } from "../../src/jobs/submit.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 import type { AgentUpstream } from "../support/agent-upstream.ts";

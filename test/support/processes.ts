@@ -19,7 +19,7 @@ export type HostProcess = {
  * it writes to its standard output, its log.
  */
 export async function startProcess(
-  script: "api/server.ts" | "workers/main.ts" | "test/support/poison-worker.ts",
+  script: "api/server.ts" | "workers/main.ts" | "test/support/poison-worker.ts" | "test/support/measured-worker.ts",
   env: Record<string, string>,
   onOutput?: (text: string) => void,
 ) {

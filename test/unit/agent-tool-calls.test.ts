@@ -1,5 +1,6 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
-import { tool } from "@langchain/core/tools";
+import { type StructuredTool, tool } from "@langchain/core/tools";
 import { expect } from "chai";
 import { z } from "zod";
 import { type GatewayAnswer, GatewayModel } from "../../src/agents/gateway-model.ts";
@@ -12,28 +13,39 @@ describe("a tool call of an agent", () => {
     name: "slow",
     description: "Never answers, and takes no signal.",
     schema: z.object({}),
-    defaultConfig: { timeout: 50 },
+    extras: { timeoutMs: 50 },
+  });
+  const patient = tool(() => delay(20, "ready"), {
+    name: "patient",
+    description: "May take longer than a timer can.",
+    schema: z.object({}),
+    extras: { timeoutMs: 30 * 86_400_000 },
   });
   const call = { id: "call_1_1", name: "slow", arguments: "{}", idempotencyKey: "run_1-1-1" };
-  const observe = (signal: AbortSignal) => {
+  const observe = (signal: AbortSignal, asked: StructuredTool = slow) => {
     const run = { tenantId: "acme", limits: { timeoutMs: 1_000 } };
     const usage = makeRunUsage(run, { findModel: async () => undefined });
     const logger = makeLogger({ level: "silent", name: "test" });
     const deps = {
       run: {},
-      tools: [slow],
+      tools: [asked],
       calls: new Map(),
       usage,
       signal,
       logger,
       guardOutput: async (output: string) => output,
     };
-    return observeCall(deps, call, () => slow.invoke({}, { signal }));
+    return observeCall(deps, { ...call, name: asked.name }, () => asked.invoke({}, { signal }));
   };
 
   it("ends at the time limit of its tool, and the model reads so", async () => {
     const { isError, output } = await observe(new AbortController().signal);
     expect([isError, output]).to.deep.equal([true, "The tool failed: It did not answer within 0.05 s."]);
+  });
+
+  it("may have 30 days", async () => {
+    const { isError, output } = await observe(new AbortController().signal, patient);
+    expect([isError, output]).to.deep.equal([false, "ready"]);
   });
 
   it("ends with the run, for the run's reason", async () => {

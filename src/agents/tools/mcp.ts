@@ -94,8 +94,8 @@ function toTool({ tool, callOf, signal }: ToolSetup, name: string, listed: Liste
       name,
       description: listed.description,
       schema: z.looseObject({}),
-      extras: { parameters: { ...listed.inputSchema } },
-      defaultConfig: { signal, timeout: listed.timeoutMs },
+      extras: { parameters: { ...listed.inputSchema }, timeoutMs: listed.timeoutMs },
+      defaultConfig: { signal },
     },
   );
 }

@@ -36,6 +36,16 @@ export type ToolContext = {
   note(notes: ToolNotes): void;
   /** The same at every attempt of this call. */
   idempotencyKey: string;
+  /** Aborts when the run has to end, and at the tool's time limit. */
+  signal: AbortSignal;
+};
+
+/** `timeoutMs`: the longest time of a call, in ms. `keepsDigits`: whole numbers that a double would round reach it as texts. */
+type AboutTool = {
+  name: string;
+  description: string;
+  defaultConfig: RunnableConfig;
+  extras: { timeoutMs: number; keepsDigits: boolean };
 };
 
 /** The result of an agent that was called as a tool. */
@@ -49,10 +59,10 @@ export type InnerResult = { output: string; status: string; stopReason?: string 
 export type ToolSetup = {
   /** LangChain's. Handed in, because the API, which reads the configs of tools and runs none, does not load LangChain. */
   tool: typeof tool;
-  /** The call that LangChain has started with this config. `signal` aborts when the run has to end, and at the tool's time limit. */
-  callOf(config: ToolRunnableConfig): ToolContext & { signal: AbortSignal };
+  /** The call that LangChain has started with this config. */
+  callOf(config: ToolRunnableConfig): ToolContext;
   /** What a tool has from its agent's definition and its run, beside its own description and its longest time in ms. */
-  about(description: string, timeoutMs: number): { name: string; description: string; defaultConfig: RunnableConfig };
+  about(description: string, timeoutMs: number, keepsDigits?: boolean): AboutTool;
   name: string;
   deps: AgentsDeps;
   run: AgentRunRecord;

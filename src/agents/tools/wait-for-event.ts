@@ -21,8 +21,8 @@ export const waitForEvent = toolKind({
         ...setup.about(
           "Waits for an event, which another system reports. Events that came before do not count.",
           60_000,
+          true, // as the data of events are read
         ),
-        extras: { keepsDigits: true }, // as the data of events are read
         schema: z.object({
           name: z.string().min(1).max(200).describe("The event's name"),
           match: withFewFields(MAX_MATCH, z.record(z.string(), z.unknown()))

@@ -4,8 +4,6 @@ import { derivedId, idSchema } from "../../lib/ids.ts";
 import type { Workflows } from "../../workflows/workflows.ts";
 import { jobOfCall, missingTarget, toolKind } from "./tool.ts";
 
-/** The longest time that a timer takes, in ms; an attempt at a run is shorter. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Most of an input's schema that the description holds, in characters. */
 const MAX_SCHEMA = 4_000;
 
@@ -21,7 +19,7 @@ export const workflow = toolKind({
   async make({ workflowId }, setup) {
     const { tool, about, callOf, caller, run, endsAt } = setup;
     // The run's own clock ends the call: a workflow may take as long as the run that waits for it.
-    const leftMs = Math.min(Math.max(1, endsAt.getTime() - Date.now()) + 5_000, MAX_TIMER_MS);
+    const leftMs = Math.max(1, endsAt.getTime() - Date.now()) + 5_000;
     const { jobs, workflows } = setup.deps;
     const { tenantId } = run;
     return tool(
@@ -42,9 +40,8 @@ export const workflow = toolKind({
         return JSON.stringify({ runId, status: state, output, awaiting });
       },
       {
-        ...about(await describe(workflows, tenantId, workflowId), leftMs),
+        ...about(await describe(workflows, tenantId, workflowId), leftMs, true),
         schema: z.object({ input: z.unknown().describe("The run's input, as JSON") }),
-        extras: { keepsDigits: true },
       },
     );
   },

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { errorOf } from "../../../definitions/runs.ts";
 import { chatOptionsSchema } from "../../../gateway/chat/request.ts";
 import { responsesQueue } from "../../../jobs/queues.ts";
-import type { ReservedJob } from "../../../jobs/reserved-job.ts";
+import type { ReservedJob } from "../../../jobs/submit.ts";
 import { defineWork, recordsOf, type Work, type WorkContext } from "../../../jobs/work.ts";
 import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../../../lib/errors.ts";
 import { derivedId, idSchema } from "../../../lib/ids.ts";

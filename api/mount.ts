@@ -139,7 +139,8 @@ function serveRoute(
   const door = isForTenants(route.auth) ? { tenancy: platform.tenancy, needed: route.auth, allowedHosts } : undefined;
   return (ctx) => {
     const scope = toScope(ctx.state.requestId, ctx.get(DEPTH_HEADER));
-    return inCall({ ...scope, onFound: (found) => nameFound(ctx, found) }, () => serve(ctx));
+    const onRefused = (counts: readonly GuardCount[]) => tellRefused(platform, ctx, counts);
+    return inCall({ ...scope, onFound: (found) => nameFound(ctx, found), onRefused }, () => serve(ctx));
   };
   async function serve(ctx: ApiContext): Promise<void> {
     ctx.state.route = route.path;
@@ -192,12 +193,15 @@ function serveRoute(
     if (route.method === "get" && !route.isWatch && caller !== anonymous)
       return writeReply(ctx, await turns.handle(reader, input, handle), writing);
     // The keys of a page's visitors could collide with those of the tenant's own calls, and with each other.
-    const mayRepeat = takesIdempotencyKey(route) && caller.widget === undefined;
-    const key = mayRepeat ? ctx.get("idempotency-key") : "";
+    const key = takesIdempotencyKey(route) && caller.widget === undefined ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, writing);
   }
+}
+
+function tellRefused({ guards }: Platform, { state: { caller } }: ApiContext, counts: readonly GuardCount[]): void {
+  if (caller) guards.tellRefused(caller, counts);
 }
 
 function ignoreOnce(ctx: ApiContext, name: string): void {

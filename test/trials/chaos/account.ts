@@ -1,11 +1,12 @@
 import { checkAudits } from "./check-audits.ts";
+import { checkCanaries, type Kept } from "./check-canaries.ts";
 import { checkApprovedCalls, checkEffects, checkWorkflows } from "./check-effects.ts";
 import { checkJobs } from "./check-jobs.ts";
 import { checkMoney } from "./check-money.ts";
 import { type Check, type Evidence, total } from "./evidence.ts";
 
 /** Takes the account of a run, one line a promise. */
-export async function takeAccount(evidence: Evidence): Promise<Check[]> {
+export async function takeAccount(evidence: Evidence, kept: Kept): Promise<Check[]> {
   const { checks, jobOf } = await checkJobs(evidence);
   return [
     ...checks,
@@ -22,6 +23,7 @@ export async function takeAccount(evidence: Evidence): Promise<Check[]> {
         ...evidence.external.mixed.map((who) => `a prompt held the data of ${who}`),
       ],
     },
+    await checkCanaries(evidence, kept),
     {
       promise: "no answer of 5xx but 502, 503 and 504",
       found: toStatusText(evidence.statuses),

@@ -8,6 +8,7 @@ import { type Disposables, withDisposables } from "../../../src/lib/disposables.
 import { makeLogger } from "../../../src/observe/logger.ts";
 import { openPlatform } from "../../../src/platform.ts";
 import { connectStore } from "../../../src/store/connect.ts";
+import { guardPolicySchema } from "../../../src/tenancy/guard-schemas.ts";
 import { startFakeBatches } from "../../support/fake-provider/batch-server.ts";
 import { takeAccount } from "./account.ts";
 import { type Meetings, makeTenantClient } from "./client.ts";
@@ -18,10 +19,13 @@ import { type Freezer, makeFreezer } from "./freezer.ts";
 import { type Load, runLoad } from "./load.ts";
 import { type Fault, type FaultKind, planFaults } from "./schedule.ts";
 import { makeServiceFaults, type ServiceFaults } from "./services.ts";
-import { agentBody, buyerBody, type Tenant, workflowBody } from "./work.ts";
+import { agentBody, buyerBody, policyOf, type Tenant, workflowBody } from "./work.ts";
 
 /** Longest wait, after the last fault, for the calls that were begun and the jobs that were accepted, in ms. */
 const SETTLE_MS = 120_000;
+
+/** Until then a policy holds in every process, in ms. */
+const POLICY_HOLDS_MS = 5_000;
 
 export type ChaosOptions = {
   seed: number;
@@ -81,7 +85,7 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
   const fleet = await startFleet({ ...options, env, logDir, freezer });
   disposables.add(() => fleet.close());
   const tenants = await openTenants({ ...options, env, fleet, external, meetings, giveUp: giveUp.signal });
-  const load: Load = { accepted: [], chats: [], reads: 0, breaches: [] };
+  const load: Load = { accepted: [], chats: [], sown: 0, reads: 0, breaches: [] };
   say(`load and faults for ${Math.round(durationMs / 1_000)} s, seed ${seed} …`);
   const until = AbortSignal.timeout(durationMs);
   const loading = runLoad({ tenants, seed, until, giveUp: giveUp.signal, load });
@@ -103,7 +107,7 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
   await fleet.close();
   const store = await connectStore({ url: env.MONGODB_URL ?? "", db: "switchyard", timeoutMs: 10_000 });
   disposables.add(() => store.close());
-  const checks = await takeAccount({
+  const evidence = {
     db: store.db,
     tenants,
     load,
@@ -112,7 +116,8 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
     strangeAnswers: meetings.strange,
     statuses: meetings.statuses,
     endedByThemselves: fleet.unexpected,
-  });
+  };
+  const checks = await takeAccount(evidence, { folder: options.folder, env });
   return { faults, checks, accepted: load.accepted.length, settledAfterMs };
 }
 
@@ -188,10 +193,13 @@ async function openTenants(
         const { agentId: buyerId } = buyer.body as { agentId: string }; // of a 201
         const order = await client.settle("/workflows", { key: "order", body: workflowBody(external.origin) });
         const { workflowId } = order.body as { workflowId: string }; // of a 201
+        const policy = policyOf(index + 1);
+        if (policy) await platform.guards.put(tenantId, guardPolicySchema.parse(policy));
         return { number: index + 1, tenantId, agentId, buyerId, workflowId, client };
       }),
     );
   } finally {
+    await delay(POLICY_HOLDS_MS);
     await platform.close();
   }
 }

@@ -12,7 +12,7 @@ import { makeKeepFile } from "./keep-file.ts";
 import { anonymous, authenticate } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { toAppError, tooManyWait } from "./middleware/errors.ts";
-import { respondIdempotently } from "./middleware/idempotency.ts";
+import { idempotencyKeyOf, respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
 import { admit } from "./middleware/rate-limit.ts";
 import { rejectForeignHost } from "./middleware/same-origin.ts";
@@ -35,7 +35,6 @@ import {
   type JsonReply,
   type Reply,
   type RouteDialect,
-  takesIdempotencyKey,
 } from "./route.ts";
 import { anthropicDialect } from "./routes/anthropic/errors.ts";
 import type { UnprovenConnections } from "./unproven-connections.ts";
@@ -139,7 +138,8 @@ function serveRoute(
   const door = isForTenants(route.auth) ? { tenancy: platform.tenancy, needed: route.auth, allowedHosts } : undefined;
   return (ctx) => {
     const scope = toScope(ctx.state.requestId, ctx.get(DEPTH_HEADER));
-    return inCall({ ...scope, onFound: (found) => nameFound(ctx, found) }, () => serve(ctx));
+    const onRefused = (counts: readonly GuardCount[]) => tellRefused(platform, ctx, counts);
+    return inCall({ ...scope, onFound: (found) => nameFound(ctx, found), onRefused }, () => serve(ctx));
   };
   async function serve(ctx: ApiContext): Promise<void> {
     ctx.state.route = route.path;
@@ -191,13 +191,15 @@ function serveRoute(
       withIgnored(ctx, await route.handler(input as HandlerInput<never, never, never>));
     if (route.method === "get" && !route.isWatch && caller !== anonymous)
       return writeReply(ctx, await turns.handle(reader, input, handle), writing);
-    // The keys of a page's visitors could collide with those of the tenant's own calls, and with each other.
-    const mayRepeat = takesIdempotencyKey(route, input.query) && caller.widget === undefined;
-    const key = mayRepeat ? ctx.get("idempotency-key") : "";
+    const key = idempotencyKeyOf(route, input);
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, writing);
   }
+}
+
+function tellRefused({ guards }: Platform, { state: { caller } }: ApiContext, counts: readonly GuardCount[]): void {
+  if (caller) guards.tellRefused(caller, counts);
 }
 
 function ignoreOnce(ctx: ApiContext, name: string): void {

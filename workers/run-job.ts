@@ -1,4 +1,5 @@
 import { type Job as BullJob, DelayedError, UnrecoverableError } from "bullmq";
+import type { GuardCount } from "../src/guards/rules.ts";
 import type { Lease } from "../src/jobs/claim.ts";
 import type { QueueDefinition } from "../src/jobs/queues.ts";
 import { Rescheduled, Suspended } from "../src/jobs/reschedule.ts";
@@ -83,14 +84,21 @@ async function processJob(
   const work = workOf(deps.works, { queue: queue.name, payload });
   if (!work) throw new TypeError(`No work has a job of the queue ${queue.name} with this payload.`);
   const recordId = String(payload[work.idField]);
-  return runAttempt(deps, attempt, (context) => inItsCall(record, lease, () => work.run({ ...context, recordId })));
+  return runAttempt(deps, attempt, (context) =>
+    inItsCall(deps, record, lease, () => work.run({ ...context, recordId })),
+  );
 }
 
 /**
  * Runs one try of a job as a part of the trace and of the call that submitted it. Where that is, stands on the record and not
  * in BullMQ's job, so that a job which Redis had lost is still found in its request's trace.
  */
-function inItsCall<T>(record: JobRecord, { found }: Lease, work: () => Promise<T>): Promise<T> {
+function inItsCall<T>(
+  { platform }: ShellDeps,
+  record: JobRecord,
+  { found }: Lease,
+  work: () => Promise<T>,
+): Promise<T> {
   const span = {
     name: `${record.queue} process`,
     kind: "CONSUMER",
@@ -104,8 +112,11 @@ function inItsCall<T>(record: JobRecord, { found }: Lease, work: () => Promise<T
       "switchyard.attempt": record.attempts,
     },
   } as const;
-  const { requestId, depth = 0, nesting = 0 } = record;
-  return inCall({ requestId, depth, nesting: nesting + 1, ...(found && { found }) }, () => inSpan(span, work));
+  const { tenantId, keyId, requestId, depth = 0, nesting = 0 } = record;
+  const onRefused = (counts: readonly GuardCount[]) => platform.guards.tellRefused({ tenantId, keyId }, counts);
+  return inCall({ requestId, depth, nesting: nesting + 1, onRefused, ...(found && { found }) }, () =>
+    inSpan(span, work),
+  );
 }
 
 /** Fails the job, on its record and in BullMQ, where operators read the reason. */

@@ -1,5 +1,8 @@
+import { addCounts } from "../guards/counts.ts";
 import { type GuardKind, inspect } from "../guards/guard.ts";
+import type { GuardCount } from "../guards/rules.ts";
 import { AppError } from "../lib/errors.ts";
+import { noteRefused } from "../net/call-scope.ts";
 import { type ProfileId, profiles } from "./profiles.ts";
 import type { CompositeInput } from "./schemas.ts";
 
@@ -29,6 +32,9 @@ export function guardTexts(profile: ProfileId, texts: Readonly<Record<string, st
   const findings = inspectFields(texts, guards, find);
   const [first] = findings;
   if (!first) return;
+  const counts: GuardCount[] = [];
+  for (const { kind } of findings) addCounts(counts, [{ kind, place: "input", action: "block", count: 1 }]);
+  noteRefused(counts);
   const kinds = [...new Set(findings.map(({ kind }) => kind))];
   const words = kinds.join(", ").replaceAll("_", " ");
   const message = `The profile ${name} does not take inputs with ${words}. Nothing of it was kept, and no model was asked.`;

@@ -8,9 +8,16 @@ import { makeStreamGuard, type StreamGuard } from "./stream-guard.ts";
 
 /**
  * A text of a call, by the name of its field. `isJson`: a mark for a bare number in it is a string. `label`: what names it, as `ssn`
- * does in `{"ssn": "219099999"}`.
+ * does in `{"ssn": "219099999"}`. `isId`: a mark in it has letters, digits and `_` alone.
  */
-export type GuardedText = { place: GuardPlace; field: string; text: string; isJson?: boolean; label?: string };
+export type GuardedText = {
+  place: GuardPlace;
+  field: string;
+  text: string;
+  isJson?: boolean;
+  isId?: boolean;
+  label?: string;
+};
 
 export type CallGuard = ReturnType<typeof makeCallGuard>;
 
@@ -58,7 +65,7 @@ export function makeCallGuard({ rules, restores = false, inTurn = doAtOnce, onFo
       ),
     );
     if (blocked.length > 0) block(blocked, isExact);
-    return read.map(({ text, place, values, isJson }) => mask(text, values, isOf(place, "mask"), isJson));
+    return read.map((one) => mask(one, one.values, isOf(one.place, "mask")));
   };
   return {
     /** Whether anything is looked for at one of these places. */
@@ -96,7 +103,8 @@ export function makeCallGuard({ rules, restores = false, inTurn = doAtOnce, onFo
       const near = text.slice(0, readUntil(text, 0, most));
       const [values = []] = safely(() => readAtOnce([{ text: near, kinds }]));
       const begun = values.filter(({ start }) => start < most);
-      return mask(near.slice(0, Math.max(most, begun.at(-1)?.end ?? 0)), begun, () => true).slice(0, most);
+      const kept = near.slice(0, Math.max(most, begun.at(-1)?.end ?? 0));
+      return mask({ text: kept }, begun, () => true).slice(0, most);
     },
     /** @throws AppError `compliance_blocked`, for a picture or a file, which no guard reads. */
     refuseMedia(param: string): never {
@@ -128,14 +136,19 @@ export function makeCallGuard({ rules, restores = false, inTurn = doAtOnce, onFo
 /** Puts marks in the place of the values of a text. */
 const makeMasker =
   (marks: ReturnType<typeof makeMarks>) =>
-  (text: string, values: readonly Finding[], isMasked: (kind: GuardKind) => boolean, isJson = false): string => {
+  (
+    { text, isJson = false, isId = false }: Pick<GuardedText, "text" | "isJson" | "isId">,
+    values: readonly Finding[],
+    isMasked: (kind: GuardKind) => boolean,
+  ): string => {
     let masked = "";
     let at = 0;
     const quotes = makeQuotes(isJson);
     for (const { kind, start, end } of values) {
       if (!isMasked(kind)) continue;
       const before = text.slice(at, start);
-      masked += before + quotes.around(marks.of(kind, text.slice(start, end)), before);
+      const mark = marks.of(kind, text.slice(start, end));
+      masked += before + (isId ? mark.slice(1, -1) : quotes.around(mark, before));
       at = end;
     }
     return masked + text.slice(at);

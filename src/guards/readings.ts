@@ -9,7 +9,7 @@ const parts = /[a-z\d]{12,}/gi;
 /** What all but words in small letters have in their first characters. */
 const sign = /[A-Z\d]/;
 /** The beginning of a run, in characters, which shows that pictures, keys and hashes are no text. */
-const HEAD = 48;
+export const HEAD = 48;
 /** Characters of base64 that are decoded of one text at most. */
 const MAX_ENCODED = 256 << 10;
 /** Of the characters of a text, the most that cannot be printed. */
@@ -37,6 +37,9 @@ function findEncoded(text: string): Replacement[] {
 }
 
 const decode = (run: string) => Buffer.from(run, "base64").toString("utf8");
+
+/** Whether base64 says a text, by its beginning. */
+export const isEncodedText = (run: string): boolean => isText(decode(run));
 
 /** Whether nearly all of it can be printed. A cut may have parted its last character. */
 function isText(decoded: string): boolean {

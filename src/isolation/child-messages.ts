@@ -30,15 +30,23 @@ export const MAX_FRAME_BYTES = 16 * 1_048_576;
 /** Bytes of a message's length, which precedes it. */
 const LENGTH_BYTES = 4;
 
-/** Writes a message, and blocks the thread until its reader has room. @throws RangeError for one that is too large. */
-export function writeFrame(fd: number, message: unknown): void {
+/** A message as it is written. @throws RangeError for one that is too large. */
+export function toFrame(message: unknown): Buffer {
   const body = serialize(message);
   if (body.length > MAX_FRAME_BYTES) throw new RangeError(`a message of ${body.length} bytes is too large`);
   const frame = Buffer.allocUnsafe(LENGTH_BYTES + body.length);
   frame.writeUInt32LE(body.length);
   body.copy(frame, LENGTH_BYTES);
-  for (let at = 0; at < frame.length; ) at += writeSync(fd, frame, at);
+  return frame;
 }
+
+/** Writes all bytes, and blocks the thread until their reader has room. @throws a system's error. */
+export function writeWhole(fd: number, bytes: Buffer): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+}
+
+/** Writes a message. @throws as `toFrame` and `writeWhole`. */
+export const writeFrame = (fd: number, message: unknown): void => writeWhole(fd, toFrame(message));
 
 /** Reads the messages of a pipe, no faster than they are consumed. @throws RangeError for a message that is too large. */
 export async function* readFrames(pipe: Readable): AsyncGenerator<unknown, void> {

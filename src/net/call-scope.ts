@@ -11,7 +11,8 @@ const MAX_DEPTH = 3;
 
 /**
  * The request that work is done for: its id, and how many calls of this service stand behind it. `nesting`: inside of how many
- * jobs the work is done, its own included. `found` is what guards have found in its texts, of which `onFound` is told.
+ * jobs the work is done, its own included. `found` is what guards have found in its texts, of which `onFound` is told; `onRefused` is
+ * told of what the guards of regulated profiles refuse.
  */
 type CallScope = {
   requestId: string | undefined;
@@ -19,6 +20,7 @@ type CallScope = {
   nesting?: number;
   found?: GuardCount[];
   onFound?(found: readonly GuardCount[]): void;
+  onRefused?: ((counts: readonly GuardCount[]) => void) | undefined;
 };
 
 const scopes = new AsyncLocalStorage<CallScope>();
@@ -44,9 +46,20 @@ export function noteFound(counts: readonly GuardCount[]): void {
   scope.onFound?.(scope.found);
 }
 
+/** Notes what a regulated profile refuses in what runs now. */
+export const noteRefused = (counts: readonly GuardCount[]): void => scopes.getStore()?.onRefused?.(counts);
+
 /** Does a piece of work whose findings are its own, and not those of what it is a part of. */
 export const inOwnPart = <T>(work: () => T): T =>
-  scopes.run({ requestId: currentRequestId(), depth: currentDepth(), nesting: currentNesting() }, work);
+  scopes.run(
+    {
+      requestId: currentRequestId(),
+      depth: currentDepth(),
+      nesting: currentNesting(),
+      onRefused: scopes.getStore()?.onRefused,
+    },
+    work,
+  );
 
 /** Does work as a part of a request. */
 export const inCall = <T>(scope: CallScope, work: () => T): T => scopes.run(scope, work);

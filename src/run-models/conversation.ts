@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import { type Message, textOf } from "../gateway/messages.ts";
 import { AppError, invalidRequest } from "../lib/errors.ts";
+import { noteRefused } from "../net/call-scope.ts";
 import type { RunTurn } from "../store/agent-run-store.ts";
 
 /** A text of a conversation, with its field in the request. */
@@ -60,6 +61,7 @@ export function refuseMedia({ media }: Conversation, what: string, profile: stri
   if (media === undefined) return;
   const { field, name } = media;
   if (profile === undefined) throw invalidRequest(field, `${field}: ${what} takes no ${name}, but texts alone.`);
+  noteRefused([]);
   const why = `The profile ${profile} takes no ${name}, which its guard cannot read.`;
   const message = `${why} Nothing was kept, and no model was asked.`;
   throw new AppError("compliance_blocked", message, { param: field, details: { profile } });

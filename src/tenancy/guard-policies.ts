@@ -104,6 +104,8 @@ export function makeGuardPolicies(
     },
     /** The guard of a call; undefined where nothing is guarded. */
     forCall,
+    /** Tells of what a regulated profile refused, whatever the policy. */
+    tellRefused: (caller: GuardedCaller, counts: readonly GuardCount[]): void => onBlocked?.(caller, counts),
     /** What would become of a text. Nothing is kept of it, and nothing counted. */
     async check(caller: GuardedCaller, { text, place, policy }: z.output<typeof guardCheckBodySchema>) {
       const own = await cache.find(caller.tenantId);
@@ -164,9 +166,9 @@ export function requireClearBy(guard: CallGuard, place: GuardPlace, ids: Ids): v
   guard.takeAtOnce(texts, { isExact: true });
 }
 
-/** A value with its texts guarded. @throws as the `take` of a guard. */
-export function takeBy<T>(guard: CallGuard, place: GuardPlace, value: T): Promise<T> {
-  return mapAllTexts((visit) => mapTexts(value, { place, field: "" }, visit), guard.take);
+/** A value with its texts guarded. `isWire`: it is of a vendor's wire. @throws as the `take` of a guard. */
+export function takeBy<T>(guard: CallGuard, place: GuardPlace, value: T, { isWire = false } = {}): Promise<T> {
+  return mapAllTexts((visit) => mapTexts(value, { place, field: "", isWire }, visit), guard.take);
 }
 
 /** How a policy would treat texts, without counting them. */

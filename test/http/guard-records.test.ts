@@ -151,4 +151,32 @@ describe("what guards have found", function () {
     expect(document.data.found).to.deep.equal([isCard("ingest", "block", 1)]);
     expect(JSON.stringify(all)).to.not.match(/4012|4242/);
   });
+
+  it("is told to webhooks where a regulated profile refuses, whatever the policy, as a pattern and as a model", async () => {
+    const hook = { url: `${harness.site.origin}/profile`, events: ["guard.blocked"] };
+    expect((await harness.admin.post("/webhooks", hook)).status).to.equal(201);
+    await harness.admin.request("PUT", "/guards", { body: {} });
+    const input = "His number is 219-09-8642, and hers is 219-09-8643.";
+    const asked: [string, object][] = [
+      ["/composite/execute", { pattern: "chain-of-thought", profile: "healthcare", input }],
+      [
+        "/v1/chat/completions",
+        { model: "composite:chain-of-thought:healthcare", messages: [{ role: "user", content: input }] },
+      ],
+    ];
+    for (const [at, [path, body]] of asked.entries()) {
+      const refused = await harness.member.post(path, body, { headers: { "x-request-id": `profile-${at}` } });
+      expect(refused.status, refused.text).to.equal(422);
+    }
+    const messages = await pollUntil(async () => {
+      const got = harness.site.requests.filter(({ path }) => path === "/profile");
+      return got.length >= asked.length ? got : undefined;
+    });
+    const all = messages.map(({ body }) => JSON.parse(body).data);
+    const keyId = (await harness.member.get("/me")).at("keyId");
+    const found = [{ kind: "ssn", place: "input", action: "block", count: 2 }];
+    for (const [at] of asked.entries())
+      expect(all).to.deep.include({ keyId, requestId: `profile-${at}`, calls: 1, found });
+    expect(JSON.stringify(messages.map(({ body }) => body))).to.not.contain("219-09");
+  });
 });

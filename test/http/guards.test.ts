@@ -40,7 +40,7 @@ const everywhere = (action: string) =>
   Object.fromEntries(guardKinds.map((kind) => [kind, Object.fromEntries(guardPlaces.map((place) => [place, action]))]));
 
 describe("guards on every path", function () {
-  this.timeout(240_000);
+  this.timeout(480_000);
   let test: TestPlatform;
   let upstream: Awaited<ReturnType<typeof startGuardUpstream>>;
   let admin: ApiClient;

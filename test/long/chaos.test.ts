@@ -33,7 +33,8 @@ describe("npm run chaos", function () {
       "each step of a workflow is recorded once, and nothing goes on without a decision",
       "each effect outside happens once, by its idempotency key",
       "each call that needs an approval is made with the arguments that were approved",
-      "nothing is charged twice",
+      "nothing is charged twice, and all that the provider asks for is charged at its price",
+      "no value that guards mask or block is anywhere",
       "no tenant sees another's data",
     ]);
     expect(code).to.equal(0);

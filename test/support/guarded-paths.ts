@@ -1,4 +1,5 @@
 import { defaultModelAlias } from "../../src/gateway/providers/edge/models.ts";
+import { disguisedPaths } from "./disguised-paths.ts";
 import { askSurface, eachForm } from "./four-surfaces.ts";
 import type { ApiClient, ApiResponse } from "./http-client.ts";
 import { type MoreClients, morePaths } from "./more-guarded-paths.ts";
@@ -14,8 +15,8 @@ export const model = "gpt-5.4-mini";
 const ends = ["completed", "failed", "cancelled", "stopped"];
 
 export const toOutcome = ({ status, body, text }: Pick<ApiResponse, "status" | "body" | "text">): Outcome => {
-  const code = Object(Object(body).error).code;
-  return { said: text, ...(status >= 400 && { refusal: code ?? status }) };
+  const { code, type } = Object(Object(body).error);
+  return { said: text, ...(status >= 400 && { refusal: code ?? type ?? status }) };
 };
 
 export const reachEnd = (member: ApiClient, path: string) =>
@@ -34,6 +35,9 @@ export async function guardedPaths(clients: Clients): Promise<GuardedPath[]> {
   );
   const steps = [{ type: "ai_completion", id: "first", model, prompt: "Say: {{ input.text }}" }];
   const workflowId = (await member.post("/workflows", { name: "Echo", steps })).string("workflowId");
+  const sealedPrompt = "Say: {{ input.signature }} {{ input.source.data }} {{ input.call.call_id }}";
+  const sealedSteps = [{ type: "ai_completion", id: "first", model, prompt: sealedPrompt }];
+  const sealedId = (await member.post("/workflows", { name: "Sealed", steps: sealedSteps })).string("workflowId");
   const post = (name: string, path: string, toBody: (text: string) => object, kind: Kind = {}): GuardedPath => ({
     name,
     ...kind,
@@ -142,6 +146,21 @@ export async function guardedPaths(clients: Clients): Promise<GuardedPath[]> {
     post("event", "/events/note", (text) => ({ data: { text } }), { asksNone: true }),
     post("event's id", "/events/note", (id) => ({ id }), { asksNone: true, isExact: true }),
     post("query", "/rag/query", (query) => ({ query }), { asksNone: true }),
+    ...disguisedPaths(post),
+    {
+      name: "input that looks sealed",
+      async send(text) {
+        const input = {
+          text: "",
+          signature: text,
+          source: { type: "base64", data: text },
+          call: { type: "tool_use", call_id: text },
+        };
+        const started = await member.post(`/workflows/${sealedId}/execute`, { input });
+        if (started.status !== 202) return toOutcome(started);
+        return toOutcome(await reachEnd(member, `/workflows/${sealedId}/runs/${started.string("runId")}`));
+      },
+    },
     ...(await morePaths(member, { agentId, post, ...clients })),
     {
       name: "MCP tool",

@@ -27,7 +27,7 @@ async function withGuarded<I extends With<Kept>>(given: I): Promise<I> {
   const { body, caller, platform } = given;
   const guard = body.store === false ? undefined : await platform.guards.forCall(caller);
   if (guard === undefined) return given;
-  const take = () => takeBy(guard, "input", body);
+  const take = () => takeBy(guard, "input", body, { isWire: true });
   const { model } = body;
   if (model === undefined) return { ...given, body: await take() };
   const asking = { ...toGatewayCaller(given, "responses"), guard };

@@ -17,7 +17,7 @@ const BLOCKED = "guardError";
 /** A request of a batch as it may be kept: masked; of one that is blocked its id and its error alone. */
 async function guardLine(guard: PolicyGuard, line: object): Promise<object> {
   try {
-    return await takeBy(guard, "input", line);
+    return await takeBy(guard, "input", line, { isWire: true });
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "compliance_blocked") throw error;
     const { custom_id, method, url } = line as Record<string, unknown>; // as far as it has them

@@ -148,7 +148,7 @@ export async function withGuard<C extends GatewayCaller>(
   await notingBlocked(deps, guarded, { kind: "chat", isStreamed: false, findRouting }, () => {
     const hasMedia = /"type"\s*:\s*"(?:image|document)"/.test(raw.body);
     if (hasMedia && !guard.takesMedia && guard.has("input", "block")) guard.refuseMedia("messages");
-    return takeBy(guard, "input", JSON.parse(raw.body));
+    return takeBy(guard, "input", JSON.parse(raw.body), { isWire: true });
   });
   return guarded;
 }
@@ -156,7 +156,7 @@ export async function withGuard<C extends GatewayCaller>(
 /** The error of an answer that must not pass. */
 async function refusalOf(guard: PolicyGuard, { body }: RawAnswer): Promise<AppError | undefined> {
   try {
-    await takeBy(guard, "output", tryParseJson(body) ?? body);
+    await takeBy(guard, "output", tryParseJson(body) ?? body, { isWire: true });
     return undefined;
   } catch (error) {
     if (error instanceof AppError) return error;

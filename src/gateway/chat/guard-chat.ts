@@ -1,5 +1,5 @@
 import type { GuardedText } from "../../guards/call-guard.ts";
-import { mapAllAtOnce, mapAllTexts, mapTexts } from "../../guards/map-texts.ts";
+import { mapAllAtOnce, mapAllTexts, mapId, mapTexts } from "../../guards/map-texts.ts";
 import type { StreamGuard } from "../../guards/stream-guard.ts";
 import type { PolicyGuard } from "../../tenancy/guard-policies.ts";
 import type { AssistantPart, Content, Message, ReasoningPart, ToolCall } from "../messages.ts";
@@ -32,7 +32,10 @@ function mapRequest(request: ChatRequest, visit: Visit): ChatRequest {
 }
 
 function mapMessage(message: Message, field: string, visit: Visit): Message {
-  if (message.role === "tool") return { ...message, content: mapContent(message.content, "toolOutput", field, visit) };
+  if (message.role === "tool") {
+    const toolCallId = mapId(message.toolCallId, { place: "toolOutput", field: `${field}.tool_call_id` }, visit);
+    return { ...message, toolCallId, content: mapContent(message.content, "toolOutput", field, visit) };
+  }
   if (message.role === "user") return { ...message, content: mapContent(message.content, "input", field, visit) };
   const content = visit({ place: "input", field: `${field}.content`, text: message.content });
   if (message.role === "system") return { ...message, content };
@@ -40,8 +43,8 @@ function mapMessage(message: Message, field: string, visit: Visit): Message {
   return {
     ...message,
     content,
-    ...(toolCalls && { toolCalls: toolCalls.map((call) => mapCall(call, `${field}.tool_calls`, visit)) }),
-    ...(parts && { parts: parts.map((part) => mapPart(part, "input", field, visit)) }),
+    ...(toolCalls && { toolCalls: toolCalls.map((call) => mapGivenCall(call, `${field}.tool_calls`, visit)) }),
+    ...(parts && { parts: parts.flatMap((part) => mapGivenPart(part, field, visit)) }),
   };
 }
 
@@ -55,6 +58,21 @@ export const mapCall = <C extends ToolCall>(call: C, field: string, visit: Visit
   ...call,
   arguments: visit({ place: "toolInput", field, text: call.arguments, isJson: true }),
 });
+
+/** The same of a call that a caller says was made, whose id and name are the caller's words, too. */
+const mapGivenCall = <C extends ToolCall>(call: C, field: string, visit: Visit): C => ({
+  ...mapCall(call, field, visit),
+  id: mapId(call.id, { place: "toolInput", field: `${field}.id` }, visit),
+  name: mapId(call.name, { place: "toolInput", field: `${field}.name` }, visit),
+});
+
+/** A part of a turn as a caller says it was. Reasoning that would be changed is left out, since its provider has signed it. */
+function mapGivenPart(part: AssistantPart, field: string, visit: Visit): AssistantPart[] {
+  if (part.type === "tool-call") return [mapGivenCall(part, field, visit)];
+  if (part.type === "text") return [{ ...part, text: visit({ place: "input", field, text: part.text }) }];
+  const item = mapTexts(part.item, { place: "input", field, isWire: true }, visit);
+  return JSON.stringify(item) === JSON.stringify(part.item) ? [part] : [];
+}
 
 /** A part of a turn with its texts mapped; reasoning stays as its provider made it. */
 export function mapPart<R extends { type: "reasoning" }>(
@@ -109,7 +127,10 @@ export async function guardAnswer<A extends Answer>(guard: PolicyGuard, answer: 
 function isClear(guard: PolicyGuard, item: Record<string, unknown>, isSaid: boolean): boolean {
   const { id: _, ...said } = item;
   const take = (texts: GuardedText[]) => guard.takeAtOnce(texts, { isCounted: !isSaid });
-  const guarded = mapAllAtOnce((visit) => mapTexts(said, { place: "output", field: "reasoning" }, visit), take);
+  const guarded = mapAllAtOnce(
+    (visit) => mapTexts(said, { place: "output", field: "reasoning", isWire: true }, visit),
+    take,
+  );
   return JSON.stringify(guarded) === JSON.stringify(said);
 }
 

@@ -1,4 +1,5 @@
 import { checkAudits } from "./check-audits.ts";
+import { checkCanaries, type Kept } from "./check-canaries.ts";
 import { checkComposed } from "./check-composed.ts";
 import { checkApprovedCalls, checkEffects, checkWorkflows } from "./check-effects.ts";
 import { checkJobs } from "./check-jobs.ts";
@@ -6,7 +7,7 @@ import { checkMoney } from "./check-money.ts";
 import type { Check, Evidence } from "./evidence.ts";
 
 /** Takes the account of a run, one line a promise. */
-export async function takeAccount(evidence: Evidence): Promise<Check[]> {
+export async function takeAccount(evidence: Evidence, kept: Kept): Promise<Check[]> {
   const { checks, jobOf, childrenOf } = await checkJobs(evidence);
   return [
     ...checks,
@@ -24,6 +25,7 @@ export async function takeAccount(evidence: Evidence): Promise<Check[]> {
         ...evidence.external.mixed.map((who) => `a prompt held the data of ${who}`),
       ],
     },
+    await checkCanaries(evidence, kept),
     {
       promise: "no answer of 5xx but 502, 503 and 504",
       found: toStatusText(evidence.statuses),

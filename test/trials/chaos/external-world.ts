@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
 import { tenantsIn, ticketIn } from "./tickets.ts";
-import { PARTS } from "./work.ts";
+import { canaries, PARTS, sownFor } from "./work.ts";
 
 /** The world outside of the platform: a model provider, and a shop where agents place orders. */
 export type ExternalWorld = {
@@ -20,6 +20,8 @@ export type ExternalWorld = {
   failed: number;
   /** Prompts that held the tickets of several tenants. */
   mixed: string[];
+  /** What was sent with a value that guards mask or block. */
+  unmasked: string[];
   close(): Promise<void>;
 };
 
@@ -43,20 +45,27 @@ const SHOP_MS = [5, 60] as const;
 type WireMessage = { role: string; content: string | null };
 type WireBody = { model: string; messages: WireMessage[]; tools?: unknown[] };
 
+const emptyWorld = () => ({
+  orders: new Map<string, Map<string, number>>(),
+  called: new Map<string, Set<string>>(),
+  invoice: [] as InvoiceLine[],
+  failed: 0,
+  mixed: [] as string[],
+  unmasked: [] as string[],
+});
+
 export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
   const random = seededRandom(seed);
   const between = ([from, to]: readonly [number, number]) => from + random() * (to - from);
-  const world = {
-    orders: new Map<string, Map<string, number>>(),
-    called: new Map<string, Set<string>>(),
-    invoice: [] as InvoiceLine[],
-    failed: 0,
-    mixed: [] as string[],
-  };
+  const world = emptyWorld();
   let origin = "";
   const closings = new WeakMap<object, number>();
+  const noteUnmasked = (what: string, text: string) =>
+    world.unmasked.push(...canariesIn(text).map((one) => `${one} in ${what}`));
   const chat = async (request: IncomingMessage, response: ServerResponse) => {
-    const body = JSON.parse(await readText(request)) as WireBody; // the gateway's, which its own tests hold to the format
+    const sent = await readText(request);
+    noteUnmasked("a prompt", sent);
+    const body = JSON.parse(sent) as WireBody; // the gateway's, which its own tests hold to the format
     const tenants = tenantsIn(body.messages.map(({ content }) => content ?? "").join("\n"));
     if (tenants.size > 1) world.mixed.push([...tenants].join(" and "));
     await delay(between(THINK_MS));
@@ -80,13 +89,14 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
   };
   const order = async (request: IncomingMessage, response: ServerResponse) => {
     const ticket = ticketIn(request.url ?? "") ?? "none";
+    noteUnmasked("an order", `${request.url} ${await readText(request)}`);
     const key = String(request.headers["idempotency-key"] ?? "none");
     const deliveries = world.orders.get(ticket) ?? new Map<string, number>();
     world.orders.set(ticket, deliveries);
     deliveries.set(key, (deliveries.get(key) ?? 0) + 1);
     world.called.set(key, (world.called.get(key) ?? new Set()).add(`${origin}${request.url}`));
     await delay(between(SHOP_MS));
-    reply(response, 200, { ordered: ticket });
+    reply(response, 200, { ordered: ticket, note: sownFor(tenantOf(ticket)) });
   };
   const server = createServer((request, response) => {
     const serve = request.url === "/v1/chat/completions" ? chat : order;
@@ -110,6 +120,8 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
   });
 }
 
+const canariesIn = (text: string) => Object.values(canaries).filter((one) => text.includes(one));
+
 /** With tools the model orders, looks into the documents, and answers; without, it answers at once. */
 function toCompletion(
   { model, messages, tools }: WireBody,
@@ -121,7 +133,7 @@ function toCompletion(
   const turn = messages.slice(asked).filter(({ role }) => role === "assistant").length;
   const calls =
     tools === undefined ? [] : callsOf({ ticket, turn, origin, isBuyer: JSON.stringify(tools).includes('"buy"') });
-  const content = calls.length > 0 ? `I use ${calls[0]?.name}.` : `Settled ${ticket}.`;
+  const content = calls.length > 0 ? `I use ${calls[0]?.name}.` : `Settled ${ticket}.${sownFor(tenantOf(ticket))}`;
   const toolCalls = calls.map(({ name, arguments: given }, place) => ({
     id: `call_${turn}_${place}`,
     type: "function",
@@ -137,6 +149,8 @@ function toCompletion(
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
   };
 }
+
+const tenantOf = (ticket: string) => Number([...tenantsIn(ticket)][0]);
 
 type Turn = { ticket: string; turn: number; origin: string; isBuyer: boolean };
 

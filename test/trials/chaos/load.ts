@@ -3,7 +3,7 @@ import { seededRandom } from "../bench/measure.ts";
 import type { ApiResponse } from "./client.ts";
 import { ARRIVAL_STEP, ARRIVED } from "./composed.ts";
 import { makeTickets, type Ticket, tenantsIn } from "./tickets.ts";
-import { chatCall, type JobWorkName, jobWorks, type Tenant } from "./work.ts";
+import { chatCall, type JobWorkName, jobWorks, refusedCalls, sownFor, type Tenant } from "./work.ts";
 
 /** Calls that a tenant makes at once, and jobs of it that may be open, so that the load waits for a platform that is slow. */
 const LANES = 3;
@@ -16,6 +16,7 @@ const LOOK_AT = 10;
 /** Kinds of a lane's steps that are no jobs, by their shares. */
 const CHAT_SHARE = 3;
 const READ_SHARE = 3;
+const REFUSED_SHARE = 2;
 
 /** A job whose acceptance was reported to a client. `id` is the job's, or that of its document. */
 export type Accepted = {
@@ -31,6 +32,8 @@ export type Load = {
   accepted: Accepted[];
   /** Answers of chats. */
   chats: { ticket: string; tenant: Tenant; text: string; logId: string }[];
+  /** Texts that were sent with a value in them which guards mask or block. */
+  sown: number;
   /** Calls that looked for another tenant's data. */
   reads: number;
   /** What a tenant saw of another's, and answers that no client should get. */
@@ -98,6 +101,7 @@ async function takeStep(deps: LaneDeps): Promise<void> {
     ...works.map((name) => ({ share: jobWorks[name].share, run: () => submit(deps, name) })),
     { share: isMixed ? CHAT_SHARE : 0, run: () => chat(deps) },
     { share: isMixed ? READ_SHARE : 0, run: () => read(deps) },
+    { share: isMixed ? REFUSED_SHARE : 0, run: () => beRefused(deps) },
   ];
   let at = deps.random() * steps.reduce((sum, { share }) => sum + share, 0);
   for (const { share, run } of steps) {
@@ -115,6 +119,7 @@ const describe = ({ status, body }: ApiResponse) => `${status} ${JSON.stringify(
 async function submit({ tenant, nextTicket, random, open, load }: LaneDeps, work: JobWorkName): Promise<void> {
   const ticket = nextTicket();
   const { path, ...call } = jobWorks[work].submit(ticket, tenant, random);
+  if (sownFor(tenant.number) !== "") load.sown += 1;
   const response = await tenant.client.settle(path, { key: ticket.text, ...call });
   const jobId = fieldOf(response, "jobId");
   const id = jobId ?? fieldOf(response, "documentId");
@@ -130,10 +135,24 @@ async function submit({ tenant, nextTicket, random, open, load }: LaneDeps, work
 async function chat({ tenant, nextTicket, load }: LaneDeps): Promise<void> {
   const ticket = nextTicket();
   const { path, body } = chatCall(ticket);
+  if (sownFor(tenant.number) !== "") load.sown += 1;
   const response = await tenant.client.settle(path, { key: ticket.text, body });
   const [text, logId] = [fieldOf(response, "text"), fieldOf(response, "logId")];
   if (text === undefined || logId === undefined) load.breaches.push(`chat ${ticket.text}: ${describe(response)}`);
   else load.chats.push({ ticket: ticket.text, tenant, text, logId });
+}
+
+/** Sends what the tenant's guards do not let through. */
+async function beRefused({ tenant, nextTicket, random, load }: LaneDeps): Promise<void> {
+  const ticket = nextTicket();
+  const calls = refusedCalls(ticket, tenant);
+  const call = calls[Math.floor(random() * calls.length)];
+  if (call === undefined) return;
+  load.sown += 1;
+  const { path, ...options } = call;
+  const response = await tenant.client.settle(path, { key: ticket.text, ...options });
+  const isRefused = response.status === 422 || response.status === 0 || response.status >= 500;
+  if (!isRefused) load.breaches.push(`${path} ${ticket.text} was not refused: ${describe(response)}`);
 }
 
 /** Asks for what another tenant has: by words that stand in its documents alone, and by the id of its job. */

@@ -87,7 +87,7 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
   disposables.add(() => fleet.close());
   const { works = jobWorkNames, jobs = Number.POSITIVE_INFINITY } = options;
   const tenants = await openTenants({ ...options, works, env, fleet, external, meetings, giveUp: giveUp.signal });
-  const load: Load = { accepted: [], chats: [], reads: 0, breaches: [] };
+  const load: Load = { accepted: [], chats: [], sown: 0, reads: 0, breaches: [] };
   say(`load and faults for ${Math.round(durationMs / 1_000)} s, seed ${seed} …`);
   const until = AbortSignal.timeout(durationMs);
   const loading = runLoad({ tenants, seed, until, giveUp: giveUp.signal, load, works, pace: { jobs, durationMs } });
@@ -109,7 +109,7 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
   await fleet.close();
   const store = await connectStore({ url: env.MONGODB_URL ?? "", db: "switchyard", timeoutMs: 10_000 });
   disposables.add(() => store.close());
-  const checks = await takeAccount({
+  const evidence = {
     db: store.db,
     tenants,
     load,
@@ -119,7 +119,8 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
     statuses: meetings.statuses,
     endedByThemselves: fleet.unexpected,
     ends: fleet.ends,
-  });
+  };
+  const checks = await takeAccount(evidence, { folder: options.folder, env });
   return { faults, checks, accepted: load.accepted.length, settledAfterMs };
 }
 

@@ -1,10 +1,15 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { loadConfig } from "../../../src/config/config.ts";
 import { openPlatform } from "../../../src/platform.ts";
+import { guardPolicySchema } from "../../../src/tenancy/guard-schemas.ts";
 import { type Meetings, makeTenantClient } from "./client.ts";
 import { composedBody, innerBody } from "./composed.ts";
 import type { ExternalWorld } from "./external-world.ts";
 import type { Fleet } from "./fleet.ts";
-import { agentBody, buyerBody, type JobWorkName, type Tenant, workflowBody } from "./work.ts";
+import { agentBody, buyerBody, type JobWorkName, policyOf, type Tenant, workflowBody } from "./work.ts";
+
+/** Until then a policy holds in every process, in ms. */
+const POLICY_HOLDS_MS = 5_000;
 
 /** Makes the tenants, with what their work needs. */
 export async function openTenants(options: {
@@ -33,6 +38,8 @@ export async function openTenants(options: {
         const agentId = await make("/agents", "clerk", agentBody(external.host));
         const buyerId = await make("/agents", "buyer", buyerBody(external.host));
         const workflowId = await make("/workflows", "order", workflowBody(external.origin));
+        const policy = policyOf(index + 1);
+        if (policy) await platform.guards.put(tenantId, guardPolicySchema.parse(policy));
         const tenant = { number: index + 1, tenantId, agentId, buyerId, workflowId, composedId: "", client };
         if (!works.includes("composed")) return tenant;
         const innerId = await make("/workflows", "inner", innerBody(external.origin));
@@ -41,6 +48,7 @@ export async function openTenants(options: {
       }),
     );
   } finally {
+    await delay(POLICY_HOLDS_MS);
     await platform.close();
   }
 }

@@ -14,6 +14,40 @@ export type Tenant = {
   client: TenantClient;
 };
 
+const later = { prefer: "respond-async" };
+
+/** Values that stand in texts of two tenants: the guards of the first mask one, those of the second block one. */
+export const canaries = { masked: "4012 8888 8888 1881", blocked: "219-09-8642" } as const;
+const MASKING = 1;
+const BLOCKING = 2;
+const everywhere = (action: string) =>
+  Object.fromEntries(["input", "output", "toolInput", "toolOutput", "ingest", "log"].map((place) => [place, action]));
+
+/** What a tenant's guards do. */
+export const policyOf = (tenant: number) => {
+  if (tenant === MASKING) return { rules: { card_number: everywhere("mask") } };
+  return tenant === BLOCKING ? { rules: { ssn: everywhere("block") } } : undefined;
+};
+/** What is sown in a text of a tenant whose guards mask. */
+export const sownFor = (tenant: number) => (tenant === MASKING ? ` The card is ${canaries.masked}.` : "");
+
+/** Calls that the guards of a tenant refuse; none if they block nothing. */
+export function refusedCalls({ text, tenant }: Ticket, { agentId, workflowId }: Tenant): Submission[] {
+  if (tenant !== BLOCKING) return [];
+  const said = `${text} has the SSN ${canaries.blocked}.`;
+  return [
+    { path: "/rag/ingest", headers: later, body: { title: text, content: said } },
+    { path: `/agents/${agentId}/run`, headers: later, body: { input: said } },
+    { path: `/workflows/${workflowId}/execute`, body: { input: { ticket: text, note: said } } },
+    {
+      path: "/ai/chat",
+      body: { model: models.batch, prefer_async: true, messages: [{ role: "user", content: said }] },
+    },
+    { path: "/ai/chat", body: { model: models.chat, messages: [{ role: "user", content: said }] } },
+    { path: "/v1/responses", body: { model: models.chat, input: said } },
+  ];
+}
+
 type Submission = { path: string; body: unknown; headers?: Record<string, string> };
 
 /** A kind of work that is a job: how it is submitted, and what its result must hold. */
@@ -25,7 +59,6 @@ type JobWork = {
   isRight(result: unknown, ticket: string): boolean;
 };
 
-const later = { prefer: "respond-async" };
 const waits = { prefer: "wait=5" };
 const holds = (result: unknown, field: string, text: string) =>
   String(typeof result === "object" && result !== null ? Reflect.get(result, field) : "").includes(text);
@@ -38,35 +71,35 @@ export const jobWorks = {
       path: "/rag/ingest",
       headers: random() < 0.5 ? later : waits,
       body: {
-        title: text,
-        content: `# ${text}\n\n${`The file of ${text}: customer ${tenant} asked about valve ${text}. `.repeat(5 + Math.floor(random() * 60))}`,
+        title: `${text}${sownFor(tenant)}`,
+        content: `# ${text}${sownFor(tenant)}\n\n${`The file of ${text}: customer ${tenant} asked about valve ${text}.${sownFor(tenant)} `.repeat(5 + Math.floor(random() * 60))}`,
       },
     }),
     isRight: (result) => holds(result, "status", "indexed"),
   },
   agent: {
     share: 3,
-    submit: ({ text }, { agentId }) => ({
+    submit: ({ text, tenant }, { agentId }) => ({
       path: `/agents/${agentId}/run`,
       headers: later,
-      body: { input: `Order ${text}.` },
+      body: { input: `Order ${text}.${sownFor(tenant)}` },
     }),
     isRight: (result, ticket) => holds(result, "output", ticket),
   },
   purchase: {
     share: 2,
-    submit: ({ text }, { buyerId }) => ({
+    submit: ({ text, tenant }, { buyerId }) => ({
       path: `/agents/${buyerId}/run`,
       headers: later,
-      body: { input: `Buy ${text}.` },
+      body: { input: `Buy ${text}.${sownFor(tenant)}` },
     }),
     isRight: (result, ticket) => holds(result, "output", ticket),
   },
   workflow: {
     share: 3,
-    submit: ({ text }, { workflowId }) => ({
+    submit: ({ text, tenant }, { workflowId }) => ({
       path: `/workflows/${workflowId}/execute`,
-      body: { input: { ticket: text } },
+      body: { input: { ticket: text, note: sownFor(tenant) } },
     }),
     isRight: (result, ticket) => holds(result, "output", ticket),
   },
@@ -80,21 +113,25 @@ export const jobWorks = {
   },
   batch: {
     share: 3,
-    submit: ({ text }) => ({
+    submit: ({ text, tenant }) => ({
       path: "/ai/chat",
-      body: { model: models.batch, prefer_async: true, messages: [{ role: "user", content: `What of ${text}?` }] },
+      body: {
+        model: models.batch,
+        prefer_async: true,
+        messages: [{ role: "user", content: `What of ${text}?${sownFor(tenant)}` }],
+      },
     }),
     isRight: (result, ticket) => holds(result, "text", ticket),
   },
   composite: {
     share: 1,
-    submit: ({ text }) => ({
+    submit: ({ text, tenant }) => ({
       path: "/composite/execute",
       headers: later,
       body: {
         pattern: "chain-of-thought",
         profile: "support",
-        input: `What of ${text}?`,
+        input: `What of ${text}?${sownFor(tenant)}`,
         models: [models.composite],
       },
     }),
@@ -104,9 +141,9 @@ export const jobWorks = {
 export type JobWorkName = keyof typeof jobWorks;
 export const jobWorkNames = Object.keys(jobWorks) as JobWorkName[]; // its own keys
 
-export const chatCall = ({ text }: Ticket) => ({
+export const chatCall = ({ text, tenant }: Ticket) => ({
   path: "/ai/chat",
-  body: { model: models.chat, messages: [{ role: "user", content: `What of ${text}?` }] },
+  body: { model: models.chat, messages: [{ role: "user", content: `What of ${text}?${sownFor(tenant)}` }] },
 });
 
 /** The agent of a tenant: it orders at the shop and looks into the tenant's documents. */
@@ -144,9 +181,9 @@ export const workflowBody = (origin: string) => ({
       type: "webhook",
       url: `${origin}/orders/{{ input.ticket }}`,
       method: "POST",
-      body: { ticket: "{{ input.ticket }}" },
+      body: { ticket: "{{ input.ticket }}", note: "{{ input.note }}" },
     },
     { type: "human_approval", assigneeRole: "owner", message: "Keep the order {{ input.ticket }}?" },
-    { type: "ai_completion", model: models.workflow, prompt: "What of {{ input.ticket }}?" },
+    { type: "ai_completion", model: models.workflow, prompt: "What of {{ input.ticket }}?{{ input.note }}" },
   ],
 });

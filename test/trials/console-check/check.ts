@@ -76,9 +76,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   await step("make an agent and watch it run", () => walk.runAgent(owner, provider));
   await step("approve a workflow in a second window", () => walk.approveWorkflow(owner, approver));
   await step("look into the runs within a run", () => seeTree(owner, call));
-  await step("approve one of two calls at once, and reject the other", () =>
-    walk.approveCalls(approver, { call, provider }),
-  );
+  await step("approve one of two calls", () => walk.approveCalls(approver, { call, provider }));
   await step("see the spend by model and key", () => walk.seeSpend(owner));
   await begin(editor, { desk, apiKey, step });
   await step("find every screen", async () => {

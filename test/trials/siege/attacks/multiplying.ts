@@ -1,3 +1,4 @@
+import { guardKinds } from "../../../../src/guards/guard.ts";
 import { makeDeck, makeWorkbook, shape } from "../../../support/office-files.ts";
 import { type Attack, type Field, flood, idOf, ingestFile, prepared, toForm } from "../attack.ts";
 import { addOwnModel, speaking } from "../own-model.ts";
@@ -48,6 +49,13 @@ const makeShortLines = () => [
     return JSON.stringify({ custom_id: `${n}`, method: "POST", url: "/v1/chat/completions", body });
   }).join("\n"),
 ];
+
+/** A text of what guards look at longest; another one each turn. */
+function identifiers(turn: number, characters: number): string {
+  const units = ["123-45-", "dob 12 march ", "MRN: ", "four one one one ", "NDExMTEx", "call +1 (212) 555-01, "];
+  const unit = units[turn % units.length] ?? "";
+  return unit.repeat(characters / unit.length);
+}
 
 const binary = "application/octet-stream";
 /** Documents of Office that are small, and have 150 MB once they are unpacked. */
@@ -158,13 +166,30 @@ export const multiplyingAttacks: readonly Attack[] = [
     name: "guarded-texts",
     about: "inputs of a regulated profile, as long as they may be, that look like identifiers from end to end",
     run: ({ member, signal }) => {
-      const units = ["123-45-", "dob 12 march ", "MRN: ", "four one one one ", "NDExMTEx"];
       return flood(signal, 8, (turn) => {
-        const unit = units[turn % units.length] ?? "";
-        const input = `${unit.repeat(60_000 / unit.length)} SSN 219-09-9999`;
+        const input = `${identifiers(turn, 60_000)} SSN 219-09-9999`;
         const json = { pattern: "chain-of-thought", profile: "healthcare", input };
         return member.call("POST", "/composite/execute", { json });
       });
     },
+  },
+  {
+    name: "guarded-by-own-policy",
+    about: "chats of 60 kB and documents of 2 MB that look like identifiers, of a tenant whose policy masks all kinds",
+    async prepare({ owner }) {
+      const places = { input: "mask", output: "mask", ingest: "mask", log: "mask" };
+      const rules = Object.fromEntries(guardKinds.map((kind) => [kind, places]));
+      const { status, text } = await owner.call("PUT", "/guards", { json: { rules } });
+      if (status !== 200) throw new Error(`an attack could not be prepared: ${status} ${text}`);
+    },
+    run: ({ member, signal }) =>
+      flood(signal, 16, (turn) => {
+        if (turn % 8 === 0) {
+          const json = { title: `document ${turn}`, content: identifiers(turn, 2_000_000) };
+          return member.call("POST", "/rag/ingest", { json, headers: { prefer: "respond-async" } });
+        }
+        const messages = [{ role: "user", content: `${identifiers(turn, 60_000)} ${turn}` }];
+        return member.call("POST", "/v1/chat/completions", { json: { model: "meta-llm", messages } });
+      }),
   },
 ];

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { expect } from "chai";
 import { keepOnDisk } from "../../src/isolation/keep-on-disk.ts";
+import { skipTest } from "../support/skip-test.ts";
 
 const CANARY = "219-09-8642 of Kim Walrus";
 
@@ -30,7 +31,7 @@ describe("parts of a document that wait on disk", () => {
   });
 
   it("stand there under no name, and so that nobody can read them", async function () {
-    if (process.platform !== "linux") this.skip();
+    if (process.platform !== "linux") skipTest(this, "only Linux shows files without a name");
     const kept = keepOnDisk(made());
     await kept.next();
     expect(readdirSync(tmpdir()).filter((name) => name.startsWith("switchyard-parts-"))).to.deep.equal([]);

@@ -4,8 +4,8 @@ import { loadConfig } from "../../../src/config/config.ts";
 import { makeLogger } from "../../../src/observe/logger.ts";
 import { openRedis } from "../../../src/store/redis/redis.ts";
 import { documentPlaces, type Place, redisPlaces } from "../../support/secret-scan.ts";
+import { canaries } from "./canaries.ts";
 import type { Check, Evidence } from "./evidence.ts";
-import { canaries } from "./work.ts";
 
 /** Where the platform of a run keeps what it has: `folder` has its data and its logs. */
 export type Kept = { folder: string; env: Record<string, string> };

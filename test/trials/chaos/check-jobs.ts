@@ -6,6 +6,7 @@ import { isFinal } from "../../../src/store/job-state.ts";
 import { jobCollection } from "../../../src/store/job-store.ts";
 import { about, type Check, countText, type Evidence } from "./evidence.ts";
 import type { Accepted } from "./load.ts";
+import { ticketIn } from "./tickets.ts";
 import { jobWorks } from "./work.ts";
 
 export type JobOf = (accepted: Accepted) => JobRecord | undefined;
@@ -92,7 +93,9 @@ async function checkDocuments({ db, tenants, load }: Evidence, jobOf: JobOf): Pr
   const chunksOf = Map.groupBy(chunks, ({ documentId }) => documentId);
   const breaches: string[] = [];
   for (const tenant of tenants) {
-    const titles = documents.filter(({ tenantId }) => tenantId === tenant.tenantId).map(({ title }) => title);
+    const titles = documents
+      .filter(({ tenantId }) => tenantId === tenant.tenantId)
+      .map(({ title }) => ticketIn(title) ?? title);
     const accepted = load.accepted.filter((one) => one.tenant === tenant && one.work === "ingestion");
     const there = new Map([...Map.groupBy(titles, (title) => title)].map(([title, all]) => [title, all.length]));
     for (const one of accepted) {

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
+import { sownFor, withoutMarks } from "./canaries.ts";
 import { models } from "./models.ts";
+import { tenantOf } from "./tickets.ts";
 
 /** Items of the list in the composed workflow. */
 const ITEMS = [1, 2, 3];
@@ -79,8 +81,8 @@ export function composedBody(origin: string, { agentId, innerId }: { agentId: st
 
 /** Whether a composed run has the results of all its parts, and they are those of its ticket. */
 export function isComposedRight(result: unknown, ticket: string): boolean {
-  const settled = `Settled ${ticket}.`;
-  const { many, ...others } = Object(Object(result).output);
+  const settled = `Settled ${ticket}.${sownFor(tenantOf(ticket))}`;
+  const { many, ...others } = JSON.parse(withoutMarks(JSON.stringify(Object(result).output ?? {})));
   const parts = ITEMS.map(() => settled);
   const expected = { parts, clerk: settled, inner: ticket, arrival: ticket, note: settled };
   return isDeepStrictEqual(others, expected) && String(many).includes(ticket);

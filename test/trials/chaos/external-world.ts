@@ -2,8 +2,9 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
-import { tenantsIn, ticketIn } from "./tickets.ts";
-import { canaries, PARTS, sownFor } from "./work.ts";
+import { canaries, sownFor } from "./canaries.ts";
+import { tenantOf, tenantsIn, ticketIn } from "./tickets.ts";
+import { PARTS } from "./work.ts";
 
 /** The world outside of the platform: a model provider, and a shop where agents place orders. */
 export type ExternalWorld = {
@@ -149,8 +150,6 @@ function toCompletion(
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
   };
 }
-
-const tenantOf = (ticket: string) => Number([...tenantsIn(ticket)][0]);
 
 type Turn = { ticket: string; turn: number; origin: string; isBuyer: boolean };
 

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
+import { sownFor } from "./canaries.ts";
 import type { ApiResponse } from "./client.ts";
 import { ARRIVAL_STEP, ARRIVED } from "./composed.ts";
 import { makeTickets, type Ticket, tenantsIn } from "./tickets.ts";
-import { chatCall, type JobWorkName, jobWorks, refusedCalls, sownFor, type Tenant } from "./work.ts";
+import { chatCall, type JobWorkName, jobWorks, refusedCalls, type Tenant } from "./work.ts";
 
 /** Calls that a tenant makes at once, and jobs of it that may be open, so that the load waits for a platform that is slow. */
 const LANES = 3;

@@ -2,11 +2,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { loadConfig } from "../../../src/config/config.ts";
 import { openPlatform } from "../../../src/platform.ts";
 import { guardPolicySchema } from "../../../src/tenancy/guard-schemas.ts";
+import { policyOf } from "./canaries.ts";
 import { type Meetings, makeTenantClient } from "./client.ts";
 import { composedBody, innerBody } from "./composed.ts";
 import type { ExternalWorld } from "./external-world.ts";
 import type { Fleet } from "./fleet.ts";
-import { agentBody, buyerBody, type JobWorkName, policyOf, type Tenant, workflowBody } from "./work.ts";
+import { agentBody, buyerBody, type JobWorkName, type Tenant, workflowBody } from "./work.ts";
 
 /** Until then a policy holds in every process, in ms. */
 const POLICY_HOLDS_MS = 5_000;

@@ -23,3 +23,6 @@ export function ticketIn(text: string): string | undefined {
 export function tenantsIn(text: string): Set<string> {
   return new Set(Array.from(text.matchAll(pattern), ([, tenant = ""]) => tenant));
 }
+
+/** The tenant of a ticket; NaN if that is none. */
+export const tenantOf = (ticket: string): number => Number([...tenantsIn(ticket)][0]);

@@ -1,3 +1,4 @@
+import { canaries, isBlocking, sownFor } from "./canaries.ts";
 import type { TenantClient } from "./client.ts";
 import { isComposedRight } from "./composed.ts";
 import { models } from "./models.ts";
@@ -16,24 +17,9 @@ export type Tenant = {
 
 const later = { prefer: "respond-async" };
 
-/** Values that stand in texts of two tenants: the guards of the first mask one, those of the second block one. */
-export const canaries = { masked: "4012 8888 8888 1881", blocked: "219-09-8642" } as const;
-const MASKING = 1;
-const BLOCKING = 2;
-const everywhere = (action: string) =>
-  Object.fromEntries(["input", "output", "toolInput", "toolOutput", "ingest", "log"].map((place) => [place, action]));
-
-/** What a tenant's guards do. */
-export const policyOf = (tenant: number) => {
-  if (tenant === MASKING) return { rules: { card_number: everywhere("mask") } };
-  return tenant === BLOCKING ? { rules: { ssn: everywhere("block") } } : undefined;
-};
-/** What is sown in a text of a tenant whose guards mask. */
-export const sownFor = (tenant: number) => (tenant === MASKING ? ` The card is ${canaries.masked}.` : "");
-
 /** Calls that the guards of a tenant refuse; none if they block nothing. */
 export function refusedCalls({ text, tenant }: Ticket, { agentId, workflowId }: Tenant): Submission[] {
-  if (tenant !== BLOCKING) return [];
+  if (!isBlocking(tenant)) return [];
   const said = `${text} has the SSN ${canaries.blocked}.`;
   return [
     { path: "/rag/ingest", headers: later, body: { title: text, content: said } },

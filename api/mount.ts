@@ -12,7 +12,7 @@ import { makeKeepFile } from "./keep-file.ts";
 import { anonymous, authenticate } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { toAppError, tooManyWait } from "./middleware/errors.ts";
-import { idempotencyKeyOf, respondIdempotently } from "./middleware/idempotency.ts";
+import { respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
 import { admit } from "./middleware/rate-limit.ts";
 import { rejectForeignHost } from "./middleware/same-origin.ts";
@@ -35,6 +35,7 @@ import {
   type JsonReply,
   type Reply,
   type RouteDialect,
+  takesIdempotencyKey,
 } from "./route.ts";
 import { anthropicDialect } from "./routes/anthropic/errors.ts";
 import type { UnprovenConnections } from "./unproven-connections.ts";
@@ -191,7 +192,8 @@ function serveRoute(
       withIgnored(ctx, await route.handler(input as HandlerInput<never, never, never>));
     if (route.method === "get" && !route.isWatch && caller !== anonymous)
       return writeReply(ctx, await turns.handle(reader, input, handle), writing);
-    const key = idempotencyKeyOf(route, input);
+    // The keys of a page's visitors could collide with those of the tenant's own calls, and with each other.
+    const key = takesIdempotencyKey(route, input.query) && !caller.widget ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, writing);

@@ -11,14 +11,7 @@ import {
 } from "../../src/store/idempotency-store.ts";
 import type { Quotas } from "../../src/tenancy/quotas.ts";
 import { canonical, sha256 } from "../canonical-hash.ts";
-import {
-  type AnyRoute,
-  type HandlerInput,
-  isStreamed,
-  type JsonReply,
-  type Reply,
-  takesIdempotencyKey,
-} from "../route.ts";
+import { type HandlerInput, isStreamed, type JsonReply, type Reply } from "../route.ts";
 import { toAppError, toErrorBody, toStatus } from "./errors.ts";
 
 /** How long a response is kept for repeats, in ms. */
@@ -41,10 +34,6 @@ export type IdempotentCall = {
   isSecret: boolean;
   handle(input: HandlerInput): Promise<Reply> | Reply;
 };
-
-/** The call's key; empty if it has none or may have none: those of visitors could collide with each other and with the tenant's. */
-export const idempotencyKeyOf = (route: AnyRoute, { query, caller, header }: HandlerInput): string =>
-  takesIdempotencyKey(route, query) && caller.widget === undefined ? (header("idempotency-key") ?? "") : "";
 
 /**
  * Runs a POST at most once for its `Idempotency-Key`, which belongs to the caller's subject in its role. A repeat gets the

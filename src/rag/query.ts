@@ -140,11 +140,12 @@ const judgedBy = ({ searches: [asked, written] }: Found, { rewrite }: QueryInput
  */
 function measureBest(searches: Found["searches"], texts: readonly string[]): Coverage {
   const each = new Array<number>(texts.length).fill(0);
-  const bests = searches.map(({ text, holders }) => {
+  const bests: number[] = [];
+  for (const { text, holders } of searches) {
     const found = measureCoverage(text, texts, holders);
     for (const [at, share] of found.each.entries()) each[at] = Math.max(each[at] ?? 0, share);
-    return found.best;
-  });
+    bests.push(found.best);
+  }
   const [asked = 0, ...written] = bests;
   const best = written.length === 0 ? asked : written.reduce((sum, share) => sum + share, 0) / written.length;
   return { each, best };

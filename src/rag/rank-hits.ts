@@ -31,13 +31,18 @@ export function rankHits({ byText, byVector }: Candidates, { text, isSemantic }:
   const relevance = relevanceOf(byText);
   if (!byVector) return byText.map(({ share, ...hit }) => ({ ...hit, score: relevance * share }));
   const best = Math.max(relevance, ...byVector.flat().map(cosineOf));
-  const ofWords = byVector.map(([first]) => first !== undefined && isSemantic(first.model) === false);
-  const weights = ofWords.map((isOfWords) => (isOfWords ? weightBeside(text) : 1));
-  // Their vectors behind the last one that was found are not nearer to the query than those of a hit of words.
-  const ends = byVector.map(({ length }, at) => (ofWords[at] ? weightBeside(text) * shareOfRank(length + 1) : 0));
-  const near = new Set(byVector.flat().map(({ _id }) => _id));
-  const behind = Math.max(0, ...ends);
-  return fuse([byText, ...byVector], best, [1, ...weights], ({ _id }) => (near.has(_id) ? 0 : behind));
+  const weights = [1];
+  const near = new Set<string>();
+  let behind = 0;
+  for (const list of byVector) {
+    const isOfWords = list[0] !== undefined && isSemantic(list[0].model) === false;
+    const weight = isOfWords ? weightBeside(text) : 1;
+    weights.push(weight);
+    for (const { _id } of list) near.add(_id);
+    // Vectors behind the last one that was found are not nearer to the query than those of a hit of words.
+    if (isOfWords) behind = Math.max(behind, weight * shareOfRank(list.length + 1));
+  }
+  return fuse([byText, ...byVector], best, weights, ({ _id }) => (near.has(_id) ? 0 : behind));
 }
 
 /**

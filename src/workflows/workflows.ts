@@ -10,7 +10,6 @@ import { currentNesting } from "../net/call-scope.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
-import type { WorkflowRecord } from "../store/workflow-store.ts";
 import { type Caller, fromStoredCaller, maySee, starterOf } from "../tenancy/roles.ts";
 import { expireApproval, settleDecision } from "./approvals.ts";
 import { checkDefinition } from "./check-definition.ts";
@@ -31,10 +30,9 @@ const MAX_NESTING = 5;
 
 const tooDeep = `Workflows, and what they start, run inside of each other ${MAX_NESTING} deep at most.`;
 
+type WorkflowRunBody = ExecuteInput & { callback?: { url: string } | undefined };
 /** A run of a workflow to accept. */
-type WorkflowRunRequest = RunRequest<ExecuteInput & { callback?: { url: string } | undefined }> & {
-  workflowId: string;
-};
+type WorkflowRunRequest = RunRequest<WorkflowRunBody> & { workflowId: string };
 
 export type Workflows = ReturnType<typeof makeWorkflows>;
 
@@ -96,7 +94,7 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
     retry: async (caller: Caller, { workflowId, runId }: { workflowId: string; runId: string }, request: RepeatJob) =>
       repeat(await find(caller, workflowId, runId), { ...request, caller }),
     /** Says what a run would call; see `dryRun`. @throws AppError as `accept`. */
-    dryRun: (asked: DryRequest) => dryRun(deps, toDryRun, asked),
+    dryRun: (asked: DryRequest) => dryRun(deps, toRun, asked),
     work,
     /** `workflowId`: when it must be of that workflow. @throws AppError `not_found`. */
     async runOf(caller: Caller, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {
@@ -131,38 +129,26 @@ function toSubmission(record: WorkflowRunRecord, { caller, isInteractive, parent
   return { record, isInteractive, ...about, ...starterOf(caller), parentJobId, parentStep };
 }
 
-/** The record of a run that is about to be accepted, after all that can be refused now was checked. */
-async function toRun(deps: WorkflowsDeps, request: WorkflowRunRequest): Promise<WorkflowRunRecord> {
-  const { workflowId, caller } = request;
-  const workflow = await deps.store.workflows.get(caller.tenantId, workflowId);
-  if (!workflow) throw notFound("workflow");
-  return toRunOf(deps, request, workflow);
-}
-
-/** The record of a dry run, of a workflow that is kept or of a draft. */
-const toDryRun = (deps: WorkflowsDeps, request: RunRequest<ExecuteInput> & DryRequest["of"]) =>
-  "draft" in request ? toDraftRun(deps, request) : toRun(deps, request);
-
-/** The same of a draft, which is checked as its creation checks it. */
-async function toDraftRun(
-  deps: WorkflowsDeps,
-  { draft, ...request }: RunRequest<ExecuteInput> & { draft: WorkflowBody },
-): Promise<WorkflowRunRecord> {
-  const { tenantId } = request.caller;
+/** A draft as if it were kept, checked as its creation checks it. */
+async function readDraft(deps: WorkflowsDeps, { caller, draft }: { caller: Caller; draft: WorkflowBody }) {
   checkDefinitionSize(draft, "steps");
-  await checkDefinition(deps, { tenantId, body: draft }, (problem) => {
+  await checkDefinition(deps, { tenantId: caller.tenantId, body: draft }, (problem) => {
     throw problem;
   });
   const definition = JSON.stringify(draft).toWellFormed();
-  return toRunOf(deps, request, { _id: newId("workflow"), version: 0, name: draft.name, definition });
+  return { _id: newId("workflow"), version: 0, name: draft.name, definition };
 }
 
-async function toRunOf(
+/** The record of a run that is about to be accepted, or of a dry one, after all that can be refused now was checked. */
+async function toRun(
   deps: WorkflowsDeps,
-  request: Omit<WorkflowRunRequest, "workflowId">,
-  { _id: workflowId, version, name, definition }: Pick<WorkflowRecord, "_id" | "version" | "name" | "definition">,
+  request: RunRequest<WorkflowRunBody> & DryRequest["of"],
 ): Promise<WorkflowRunRecord> {
   const { tenantId, keyId } = request.caller;
+  const workflow =
+    "draft" in request ? await readDraft(deps, request) : await deps.store.workflows.get(tenantId, request.workflowId);
+  if (!workflow) throw notFound("workflow");
+  const { _id: workflowId, version, name, definition } = workflow;
   const input = await deps.guards.take({ tenantId, keyId, workflowId }, "input", request.body.input);
   const { inputSchema, steps } = toDefinition({ definition });
   if (inputSchema !== undefined) {

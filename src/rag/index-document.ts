@@ -37,7 +37,7 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
     return await buildVersion(deps, context, document);
   } catch (error) {
     const { lastVersion: attempted } = document;
-    await deps.store.chunks.remove(tenantId, { documentId, version: attempted }).catch((cause: unknown) => {
+    await removeUnlessPublished(deps, document).catch((cause: unknown) => {
       deps.logger.warn({ err: cause, documentId }, "chunks of a failed attempt stay hidden until the next attempt");
     });
     if (!endsJob(error, context)) throw error;
@@ -46,6 +46,12 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
     await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error), attempted });
     throw error;
   }
+}
+
+/** Removes the chunks of an attempt that failed, unless it did so after its version was published: queries see these. */
+async function removeUnlessPublished({ store }: RagDeps, { tenantId, _id: documentId, lastVersion }: DocumentRecord) {
+  const now = await store.documents.get(tenantId, documentId);
+  if (now?.version !== lastVersion) await store.chunks.remove(tenantId, { documentId, version: lastVersion });
 }
 
 /**

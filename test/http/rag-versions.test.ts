@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { AppError } from "../../src/lib/errors.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { makeProse } from "../support/documents.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
@@ -162,4 +163,28 @@ describe("versions of a document", () => {
     const rows = usage.at("data") as { surface: string; requests: number }[];
     return rows.find(({ surface }) => surface === "ingest")?.requests ?? 0;
   }
+
+  it("stays as it is when the attempt that has published it fails afterwards, and its source is gone", async () => {
+    const admin = makeClient({ url: platform.url, key: platform.keys.admin });
+    const rules = { ssn: { ingest: "block" } };
+    expect((await admin.request("PUT", "/guards", { body: { rules } })).status).to.equal(200);
+    const { sources } = platform.platform.store;
+    const { remove } = sources;
+    let failures = 0;
+    sources.remove = async (...asked) => {
+      await remove(...asked);
+      failures += 1;
+      if (failures === 1) throw new AppError("unavailable", "The answer of the store was lost.", { retryable: true });
+    };
+    try {
+      const made = await client.post("/rag/ingest", { title: "Sluice", content: "The sluice opens at high tide." });
+      expect([made.status, made.at("status")], made.text).to.deep.equal([201, "indexed"]);
+      expect(failures, "attempts that have removed the source").to.be.above(0);
+      const found = await find("sluice", { documentIds: [made.string("documentId")] });
+      expect(found.map(({ content }) => content)).to.deep.equal(["The sluice opens at high tide."]);
+    } finally {
+      sources.remove = remove;
+      await admin.request("PUT", "/guards", { body: { rules: {} } });
+    }
+  });
 });

@@ -49,7 +49,10 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
 }
 
 /** Removes the chunks of an attempt that failed, unless it did so after its version was published: queries see these. */
-async function removeUnlessPublished({ store }: RagDeps, { tenantId, _id: documentId, lastVersion }: DocumentRecord) {
+export async function removeUnlessPublished(
+  { store }: Pick<RagDeps, "store">,
+  { tenantId, _id: documentId, lastVersion }: Pick<DocumentRecord, "tenantId" | "_id" | "lastVersion">,
+): Promise<void> {
   const now = await store.documents.get(tenantId, documentId);
   if (now?.version !== lastVersion) await store.chunks.remove(tenantId, { documentId, version: lastVersion });
 }

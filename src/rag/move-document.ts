@@ -7,6 +7,7 @@ import { isFinal } from "../store/job-state.ts";
 import { toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, type Embedded, embedInputs, toEmbeddingInput } from "./embed-chunks.ts";
+import { removeUnlessPublished } from "./index-document.ts";
 
 type MoveDeps = Pick<RagDeps, "store" | "gateway" | "jobs">;
 type MoveContext = Pick<WorkContext, "tenantId" | "jobId" | "signal" | "share">;
@@ -85,7 +86,8 @@ async function beginMove(
           return false;
         }
       } catch (error) {
-        await remove().catch(() => undefined);
+        // The store may have switched, and its answer was lost.
+        await removeUnlessPublished(deps, begun).catch(() => undefined);
         throw error;
       }
       await chunks.remove(tenantId, { documentId, before: lastVersion });

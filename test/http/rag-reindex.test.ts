@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { AppError } from "../../src/lib/errors.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type EmbeddingServer, startEmbeddingServer, toCustomProvider } from "../support/embedding-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
@@ -113,6 +114,27 @@ describe("the move of documents to another embedding model", () => {
     const contents = await found("What is the weir made of?");
     expect(contents.filter((text) => text.includes("weir"))).to.deep.equal(["The weir is of concrete now."]);
     expect((await settings()).models).to.have.lengthOf(1);
+  });
+
+  it("loses no document whose switch the store has made, and whose answer was lost", async () => {
+    await setModel("lab/dense-1024");
+    const { documents } = test.platform.store;
+    const { finishMove } = documents;
+    let lost = 0;
+    documents.finishMove = async (...asked) => {
+      const isMoved = await finishMove(...asked);
+      lost += 1;
+      if (lost <= 2) throw new AppError("unavailable", "The answer of the store was lost.", { retryable: true });
+      return isMoved;
+    };
+    try {
+      const answer = await reindex();
+      expect([answer.status, answer.at("left")], answer.text).to.deep.equal([200, 0]);
+      expect(lost).to.be.above(2);
+      expect(await found("Which lock is the longest?")).to.have.lengthOf(count + 1);
+    } finally {
+      documents.finishMove = finishMove;
+    }
   });
 
   it("is no member's to start, and moves nothing of another tenant", async () => {

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Config } from "../config/config.ts";
 import { AppError } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
@@ -126,6 +127,8 @@ const registry = {
 export type QuotaName = keyof typeof registry;
 export const quotaNames = Object.keys(registry) as [QuotaName, ...QuotaName[]];
 
+/** Counts whose allowances are remembered. */
+const MAX_COUNTS = 10_000;
 /** When a call that open jobs or batches refuse is worth repeating, in ms. */
 const RETRY_AFTER_MS = 5_000;
 
@@ -134,10 +137,14 @@ export type Quotas = ReturnType<typeof makeQuotas>;
 /** The quotas of every tenant. */
 export function makeQuotas({ store, limits }: { store: Counted; limits: Config["quotas"] }) {
   const count = (tenantId: string, name: QuotaName) => registry[name].counterOf(store)(tenantId, limits[name]);
-  // Counting many takes long, so a count holds for seconds, and what is allowed meanwhile is added to it.
+  /** What was allowed by each count so far. */
+  const taken = new LRUCache<string, number>({ max: MAX_COUNTS });
+  // Counting many takes long, so a count holds for seconds, and what is allowed meanwhile is added to it, also during a new one.
   const counts = makeStaleWhileRevalidate(async (key) => {
     const [name = "", tenantId = ""] = key.split(" ");
-    return { used: await count(tenantId, name as QuotaName) }; // as `check` joined it
+    const before = taken.get(key) ?? 0;
+    const used = await count(tenantId, name as QuotaName); // as `check` joined it
+    return { used: used + Math.max(0, (taken.get(key) ?? 0) - before) };
   });
   return {
     /**
@@ -155,8 +162,10 @@ export function makeQuotas({ store, limits }: { store: Counted; limits: Config["
       }
       if (counted.used + amount > limit) throw exceeded(name, limit);
       counted.used += amount;
+      taken.set(key, (taken.get(key) ?? 0) + amount);
       return (more) => {
         counted.used += more;
+        taken.set(key, (taken.get(key) ?? 0) + more);
       };
     },
     /** Each quota with its use. */

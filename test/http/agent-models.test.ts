@@ -3,7 +3,7 @@ import { patternIds } from "../../src/composite/patterns.ts";
 import type { ReservedJob } from "../../src/jobs/submit.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
-import type { AgentUpstream } from "../support/agent-upstream.ts";
+import { type AgentUpstream, holdAnswer } from "../support/agent-upstream.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { pdf, pictureOf } from "../support/media.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -34,17 +34,7 @@ describe("chats with an agent in the place of a model", function () {
         ? { text: "I add.", calls: [{ name: "calculator", arguments: { expression: "4 + 2" } }] }
         : { text: "It is 6." },
     );
-  /** Lets the model answer when `open` is called; `asked` resolves once it was asked. */
-  const hold = () => {
-    const asked = Promise.withResolvers<void>();
-    const opened = Promise.withResolvers<void>();
-    upstream.play(async () => {
-      asked.resolve();
-      await opened.promise;
-      return { text: "At last." };
-    });
-    return { asked: asked.promise, open: opened.resolve };
-  };
+  const hold = () => holdAnswer(upstream, "At last.");
   const auditLogOf = (runId: string) => member.get(`/runs/${runId}/trail`);
   const newestRun = async (ofAgent = agentId) =>
     (await member.get(`/agents/${ofAgent}/runs?limit=1`)).string("data[0].runId");

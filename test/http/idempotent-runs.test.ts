@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { MongoNetworkError } from "mongodb";
 import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
-import type { AgentUpstream } from "../support/agent-upstream.ts";
+import { type AgentUpstream, holdAnswer } from "../support/agent-upstream.ts";
 import { type ApiClient, type ApiEvent, valueAt } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
@@ -57,17 +57,7 @@ describe("a chat with an agent that is repeated with its Idempotency-Key", funct
       throw new MongoNetworkError("the answer is lost");
     };
   };
-  /** The model answers when `open` is called; `asked` resolves once it was asked. */
-  const hold = () => {
-    const asked = Promise.withResolvers<void>();
-    const opened = Promise.withResolvers<void>();
-    upstream.play(async () => {
-      asked.resolve();
-      await opened.promise;
-      return { text: "It is 6." };
-    });
-    return { asked: asked.promise, open: opened.resolve };
-  };
+  const hold = () => holdAnswer(upstream, "It is 6.");
 
   for (const [path, body] of Object.entries(surfaces))
     for (const isTaken of path === "/v1/responses" ? [true, false] : [false]) // one that is taken waits for its queue

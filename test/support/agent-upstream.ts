@@ -134,3 +134,15 @@ function send(
     }),
   );
 }
+
+/** Lets the model answer when `open` is called; `asked` resolves once it was asked. */
+export function holdAnswer(upstream: Pick<AgentUpstream, "play">, text: string) {
+  const asked = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  upstream.play(async () => {
+    asked.resolve();
+    await opened.promise;
+    return { text };
+  });
+  return { asked: asked.promise, open: opened.resolve };
+}

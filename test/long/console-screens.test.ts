@@ -142,7 +142,7 @@ describe("the console's screens, with names that others chose", function () {
       [file.string("id"), "File", "walrus.jsonl"],
       [batch.string("id"), "Batch", file.string("id")],
       [messages.string("id"), "Batch of messages", "message_batch"],
-      [started.string("runId"), "Walrus", workflow.string("workflowId")],
+      [started.string("runId"), "Walrus", started.string("runId")],
     ] as const) {
       await page.goto("/console/keys");
       await page.getByLabel("Open an id").fill(id);

@@ -40,7 +40,10 @@ export type AuditContent =
       logId: string;
       spent: AuditSpent;
     }
-  /** A tool call has ended. `runId` is the run of the agent that it called; `citations`: the passages that it found, or that run cites. */
+  /**
+   * A tool call has ended. `runId` is the run of the agent that it called, `jobId` the job that it started; `citations`: the
+   * passages that it found, or that run cites.
+   */
   | {
       kind: "observation";
       callId: string;
@@ -49,6 +52,7 @@ export type AuditContent =
       startedAt: string;
       spent: AuditSpent;
       runId?: string;
+      jobId?: string;
       citations?: AuditPassage[];
     }
   /** A person was asked whether a tool call may be made, with these arguments by their hash. */

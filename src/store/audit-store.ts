@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { projectionOf } from "./page.ts";
 import { withBytes } from "./run-use.ts";
 import { Overtaken } from "./store-errors.ts";
 import { insertIfAbsent } from "./writes.ts";
@@ -120,6 +121,13 @@ export function makeAuditStore(db: Db) {
     async append(entry: AuditEntry): Promise<void> {
       if (!(await insertIfAbsent(entries, withBytes(entry)))) throw new Overtaken("This run's audit log");
     },
+    /** Of a run's entries, in order, what a worker needs to go on with it: a run that waits often reads them again each time. */
+    contents: (tenantId: string, runId: string): Promise<Pick<AuditEntry, "content" | "hash">[]> =>
+      entries
+        .find(ofTenant(tenantId, { runId }))
+        .project<Pick<AuditEntry, "content" | "hash">>(projectionOf(["content", "hash"]))
+        .sort({ seq: 1 })
+        .toArray(),
     /** The entries of a run in order, from the place `from` on. */
     list: (tenantId: string, runId: string, from = 0): Promise<AuditEntry[]> =>
       entries

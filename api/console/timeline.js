@@ -18,6 +18,7 @@ const call = ({
   observation,
   isError,
   runId,
+  jobId,
   approval,
   citations,
   startedAt,
@@ -27,6 +28,7 @@ const call = ({
   <${Text} value=${actionInput} label="The input" />
   ${approval ? html`<p><${IdLink} id=${approval.approvalId} text="Approval" /> <${Badge} text=${approval.status} /> ${approval.decidedBy ?? ""}</p>` : null}
   ${runId ? html`<p><${IdLink} id=${runId} text="Its own run" /></p>` : null}
+  ${jobId ? html`<p><${IdLink} id=${jobId} text="Its own job" /></p>` : null}
   ${finishedAt ? html`<${Text} value=${observation} label="The result" /><${Citations} citations=${citations} />` : html`<p class="busy-note">${approval?.status === "pending" ? "waits for a decision …" : "running …"}</p>`}
 </div>`;
 
@@ -63,6 +65,14 @@ const agentStep = (step, times) => {
   </li>`;
 };
 
+/** @param {any} awaited */
+const waited = ({ kind, approvalId, jobId, toolName, event, until }) =>
+  html`<div>${
+    approvalId || jobId
+      ? html`<${IdLink} id=${approvalId ?? jobId} text=${`${approvalId ? "the approval" : "the job"} of ${toolName}`} />`
+      : html`${kind === "event" ? `the event ${event}, until` : ""} <${Time} at=${until} />`
+  }</div>`;
+
 /** @param {{ run: any }} props */
 export function AgentRunView({ run }) {
   const {
@@ -78,20 +88,21 @@ export function AgentRunView({ run }) {
     tokensUsed,
     costUsd,
     stopReason,
+    awaiting,
     createdAt,
     startedAt,
   } = run;
   const times = timesOf(run);
-  const waited = span(createdAt, startedAt);
   return html`<${Facts} facts=${[
     ["Agent", html`<${IdLink} id=${agentId} text=${agentName} />, version ${agentVersion}`],
     ["Stopped by", stopReason],
+    ["Waits for", awaiting?.map(waited)],
     [
       "Time",
       shown({
         model: sum(times.map((/** @type {any} */ one) => one.model)),
         tools: sum(times.map((/** @type {any} */ one) => one.tools)),
-        waiting: waited,
+        waiting: span(createdAt, startedAt),
       }),
     ],
     ["Used", `${number(tokensUsed)} tokens, ${money(costUsd)}`],

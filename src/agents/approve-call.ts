@@ -64,7 +64,7 @@ export async function withdrawApprovals(
   { audit, approvals }: Pick<AgentsDeps["store"], "audit" | "approvals">,
   { tenantId, _id }: Pick<AgentRunRecord, "tenantId" | "_id">,
 ): Promise<void> {
-  const contents = (await audit.list(tenantId, _id)).map(({ content }) => content);
+  const contents = (await audit.contents(tenantId, _id)).map(({ content }) => content);
   const decided = new Set(contents.flatMap((one) => (one.kind === "decided" ? [one.approvalId] : [])));
   for (const one of contents)
     if (one.kind === "asked" && !decided.has(one.approvalId))

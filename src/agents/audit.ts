@@ -65,7 +65,7 @@ export type AuditLog = Awaited<ReturnType<typeof openAuditLog>>;
 /** The audit log of one run, as the worker that runs it writes it. */
 export async function openAuditLog(store: AuditStore, run: AgentRunRecord) {
   const { _id: runId, tenantId } = run;
-  const earlier = await store.list(tenantId, runId);
+  const earlier = await store.contents(tenantId, runId);
   let head = earlier.at(-1)?.hash ?? hashRun(run);
   let seq = earlier.length;
   let last: Promise<void> = Promise.resolve();

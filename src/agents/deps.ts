@@ -18,7 +18,7 @@ export type AgentsDeps = {
     Store,
     "agents" | "agentRuns" | "audit" | "approvals" | "callbacks" | "workflows" | "definitionVersions" | "documents"
   >;
-  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "wait">;
+  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "expectChildren">;
   waits: Pick<Waits, "begin" | "isOver">;
   /** Evaluates the rules of approvals. */
   evaluator: Pick<Evaluator, "holds" | "checkRules">;

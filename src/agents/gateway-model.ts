@@ -77,6 +77,14 @@ export function toLangChainCall({ id, name, arguments: json }: { id: string; nam
   return { id, name, args: parseArguments(json) ?? {}, type: "tool_call" as const };
 }
 
+/** A tool call of LangChain's as the gateway takes it. */
+export const toGatewayCall = ({ id = "", name, args }: LangChainCall) => ({
+  id,
+  name,
+  arguments: JSON.stringify(args),
+});
+type LangChainCall = { id?: string; name: string; args: unknown };
+
 /** A tool as the gateway takes it. `extras.parameters` is JSON Schema of a server's own, which only the model reads. */
 function toDefinition(tool: BindToolsInput): ToolDefinition {
   if (!isLangChainTool(tool)) throw new TypeError("a tool of an agent is no LangChain tool");
@@ -90,8 +98,6 @@ function toMessage(message: BaseMessage): Message {
   const content = message.text;
   if (ToolMessage.isInstance(message)) return { role: "tool", content, toolCallId: message.tool_call_id };
   if (!AIMessage.isInstance(message)) return { role: message.type === "system" ? "system" : "user", content };
-  const calls = (message.tool_calls ?? []).map(({ id = "", name, args }) => {
-    return { id, name, arguments: JSON.stringify(args) };
-  });
+  const calls = (message.tool_calls ?? []).map(toGatewayCall);
   return calls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls: calls };
 }

@@ -1,12 +1,13 @@
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import { createAgent, createMiddleware, MiddlewareError, type WrapToolCallHook } from "langchain";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { Message } from "../gateway/messages.ts";
 import type { AgentRunRecord, RunTurn } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent } from "../store/audit-store.ts";
 import type { Refusal } from "./approve-call.ts";
 import { parseArguments } from "./arguments.ts";
 import { askModel, toTurn } from "./ask-model.ts";
-import { GatewayMessage, GatewayModel, toLangChainCall } from "./gateway-model.ts";
+import { GatewayMessage, GatewayModel, toGatewayCall, toLangChainCall } from "./gateway-model.ts";
 import type { Iterations, Turn, WholeTurn } from "./iterations.ts";
 import { type ObserveDeps, observeCall, refuseCall } from "./observe-call.ts";
 import { isPause, joinPauses, type Pause, RunStopped } from "./run-state.ts";
@@ -71,17 +72,17 @@ export async function runLoop(input: LoopInput): Promise<void> {
     // Without it LangChain ends the loop at calls of tools named `extract-…`, which it takes for structured answers.
     afterModel: () => undefined,
   });
+  const recalled = iterations.recallWhole().flatMap(toMessages);
   const agent = createAgent({
     model: new GatewayModel((messages, tools) =>
-      watched(askModel(input, messages.map(iterations.withReasoning), tools)),
+      watched(askModel(input, insertRecalled(messages, recalled).map(iterations.withReasoning), tools)),
     ),
     systemPrompt: input.systemPrompt,
     tools: [...input.tools],
     middleware: [audit],
     version: "v1", // the calls of one response run in parallel in one step
   });
-  const said = input.messages.map(({ role, content }) => new messageOf[role](content));
-  const messages = [...said, ...iterations.recallWhole().flatMap(toMessages)];
+  const messages = input.messages.map(({ role, content }) => new messageOf[role](content));
   const recursionLimit = (run.definition.maxIterations + 2) * GRAPH_STEPS_AN_ITERATION;
   // Not the signal of the tool call that has begun this run: a response that came is recorded, whatever ends the run then.
   const { signal } = new AbortController();
@@ -147,10 +148,19 @@ const toToolMessage = ({ id = "", name }: Pick<LangChainCall, "id" | "name">, { 
 type Outcome = { output: string; isError: boolean };
 
 /** A recorded response whose calls have all been observed, as messages of the conversation. */
-const toMessages = ({ turn, observed }: WholeTurn) => [
-  toAiMessage(turn),
-  ...observed.map(({ call, observation }) => toToolMessage(call, observation)),
+const toMessages = ({ turn, observed }: WholeTurn): Message[] => [
+  { role: "assistant", content: turn.thought, toolCalls: turn.calls.map(toLangChainCall).map(toGatewayCall) },
+  ...observed.map(({ call, observation }) => {
+    return { role: "tool" as const, content: observation.output, toolCallId: call.id };
+  }),
 ];
+
+/**
+ * The conversation with what was recorded before behind the run's input. LangChain does not get that: it goes through all messages
+ * that it has at each of its steps.
+ */
+const insertRecalled = (messages: readonly Message[], recalled: readonly Message[]): Message[] =>
+  messages.toSpliced(messages.findLastIndex(({ role }) => role === "user") + 1, 0, ...recalled);
 
 const messageOf = { system: SystemMessage, user: HumanMessage, assistant: AIMessage };
 

@@ -53,7 +53,8 @@ export async function observeCall(deps: ObserveDeps, call: AuditCall, make: () =
     const output = await make();
     return { isError: false, ...notes, output };
   }).finally(() => deps.calls.delete(call.id));
-  return { kind: "observation", callId: call.id, ...outcome, startedAt, spent: used.spent() };
+  const { jobId } = notes; // of a job that has failed too
+  return { kind: "observation", callId: call.id, ...outcome, ...defined({ jobId }), startedAt, spent: used.spent() };
 }
 
 /** The observation of a call that was not to be made. */

@@ -98,10 +98,11 @@ function toApproval(content: Extract<AuditContent, { kind: "asked" | "decided" }
 function toAction({ id, name, arguments: json, idempotencyKey }: AuditCall, observation: Observed | undefined): Action {
   const action = { id, action: name, actionInput: parseArguments(json, true) ?? { invalid: json }, idempotencyKey };
   if (!observation) return { ...action, observation: "" };
-  const { output, isError, startedAt, runId, citations } = observation.content;
+  const { output, isError, startedAt, runId, jobId, citations } = observation.content;
   const optional = defined({
     isError: isError || undefined,
     runId,
+    jobId,
     citations: citations?.map(({ at: _at, length: _length, ...shown }) => shown),
   });
   return { ...action, observation: output, ...optional, startedAt, finishedAt: observation.at };

@@ -184,6 +184,7 @@ const actionSchema = z.object({
   observation: z.string(),
   isError: z.boolean().optional(),
   runId: z.string().optional().describe("The run of the agent that was called"),
+  jobId: z.string().optional().describe("The job that the call has started"),
   citations: foundSchema,
   idempotencyKey: z.string(),
   approval: z
@@ -210,6 +211,7 @@ const stepSchema = z.object({
   approval: actionSchema.shape.approval,
   isError: z.boolean().optional(),
   runId: z.string().optional(),
+  jobId: z.string().optional(),
   citations: foundSchema,
   model: z.string(),
   logId: z.string(),
@@ -232,12 +234,13 @@ const runHead = {
   awaiting: z
     .array(
       z.object({
-        kind: z.enum(["approval", "time", "event"]),
+        kind: z.enum(["approval", "time", "event", "job"]),
         runId: idSchema("run").describe("The run itself, or one that it has called"),
         approvalId: idSchema("approval").optional(),
+        jobId: idSchema("job").optional().describe("The job that a tool call has started"),
         toolName: z.string().optional(),
         event: z.string().optional(),
-        until: z.iso.datetime().describe("When the wait is over at the latest"),
+        until: z.iso.datetime().optional().describe("When the wait is over at the latest, where that is known"),
       }),
     )
     .optional()

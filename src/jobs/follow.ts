@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { AppError, notFound } from "../lib/errors.ts";
+import { notFound } from "../lib/errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
@@ -18,8 +18,6 @@ export type WaitOptions = {
   signal: AbortSignal;
   /** Returns true to end the wait before the job has ended. Called at each change and every 2 s. */
   isEnough?(record: JobRecord): Promise<boolean> | boolean;
-  /** Whether the job is cancelled when the signal aborts for good; a worker that shuts down leaves it to the next attempt. */
-  isOwner?: boolean;
 };
 
 /**
@@ -28,10 +26,10 @@ export type WaitOptions = {
  * @throws AppError `not_found` for a job that the tenant does not have; the signal's reason when it aborts.
  */
 export async function waitForJob(
-  deps: FollowDeps & { cancel(tenantId: string, jobId: string): Promise<unknown> },
+  deps: FollowDeps,
   tenantId: string,
   jobId: string,
-  { timeoutMs = Number.POSITIVE_INFINITY, signal, isEnough, isOwner = false }: WaitOptions,
+  { timeoutMs = Number.POSITIVE_INFINITY, signal, isEnough }: WaitOptions,
 ): Promise<JobRecord> {
   const deadline = performance.now() + timeoutMs;
   const changes = await watchJob(deps.notifications, tenantId, jobId);
@@ -42,10 +40,6 @@ export async function waitForJob(
       if (isFinal(record.status) || leftMs <= 0 || (await isEnough?.(record))) return record;
       await changes.next(Math.min(leftMs, POLL_MS), signal);
     }
-  } catch (error) {
-    const mayGoOn = signal.reason instanceof AppError && signal.reason.retryable;
-    if (isOwner && signal.aborted && !mayGoOn) await deps.cancel(tenantId, jobId).catch(() => undefined); // it may have ended
-    throw error;
   } finally {
     changes.stop();
   }

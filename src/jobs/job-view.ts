@@ -42,7 +42,9 @@ export const jobViewSchema = z.object({
       path: z.string().describe("As of the run's steps; in a list over items as `3/do[17]/0`"),
     })
     .optional()
-    .describe("The step of that job's run which has started it"),
+    .describe(
+      "The step of that job's run which has started it; of an agent's run the tool, and the idempotency key of its call",
+    ),
   status: z.enum(jobStates),
   progress: z.object({ stage: z.string(), done: z.number(), total: z.number() }),
   createdAt: z.iso.datetime(),

@@ -80,7 +80,7 @@ export function makeJobs(deps: {
     statesOf: store.statesOf,
     /** Waits until a job has ended, and returns its record as it is then. @throws AppError `not_found`; the signal's reason. */
     wait: (tenantId: string, jobId: string, options: WaitOptions) =>
-      waitForJob({ read, notifications, cancel }, tenantId, jobId, options),
+      waitForJob({ read, notifications }, tenantId, jobId, options),
     /** See `cancelJob`. @throws AppError `not_found`; `wrong_state` when the job has ended. */
     cancel,
     /** See `followJob`. */

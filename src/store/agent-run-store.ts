@@ -32,12 +32,16 @@ export const stopReasons = [
 ] as const;
 export type StopReason = (typeof stopReasons)[number];
 
-/** What a suspended run, or one that it has called, waits for. `until`: when that is over at the latest. */
+/**
+ * What a suspended run, or one that it has called, waits for. `until`: when that is over at the latest; absent of the job of a
+ * tool call.
+ */
 export type AwaitedByRun = {
-  kind: "approval" | "time" | "event";
+  kind: "approval" | "time" | "event" | "job";
   runId: string;
-  until: Date;
+  until?: Date;
   approvalId?: string;
+  jobId?: string;
   toolName?: string;
   event?: string;
 };
@@ -145,6 +149,9 @@ export const agentRunCollection = defineCollection<AgentRunRecord>({
   ],
 });
 
+/** When sweeps come back to a run whose wait has no end that is known, in ms. */
+const LOOK_AGAIN_AFTER_MS = 3_600_000;
+
 export function makeAgentRunStore(db: Db) {
   const runs = db.collection<AgentRunRecord>(agentRunCollection.name);
   const { update, ...records } = makeWorkRecords(runs, { watched: { isOpen: true }, fields: ["tenantId", "jobId"] });
@@ -196,7 +203,8 @@ export function makeAgentRunStore(db: Db) {
     work: (tenantId: string, runId: string, ms: number) => update(tenantId, runId, { $inc: { workedMs: ms } }),
     /** Notes what an open run awaits. Sweeps come back to it when the first of it must be over, however many runs wait. */
     await(tenantId: string, runId: string, awaiting: AwaitedByRun[], suspendedRuns: string[]) {
-      const updatedAt = new Date(Math.min(...awaiting.map(({ until }) => until.getTime())));
+      const later = Date.now() + LOOK_AGAIN_AFTER_MS;
+      const updatedAt = new Date(Math.min(...awaiting.map(({ until }) => until?.getTime() ?? later)));
       return update(tenantId, runId, { $set: { awaiting, suspendedRuns, updatedAt } });
     },
     /** Ends an open run. Returns false if it has ended already. */

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { projectionOf } from "./page.ts";
 import { withBytes } from "./run-use.ts";
 import { Overtaken } from "./store-errors.ts";
 import { insertIfAbsent } from "./writes.ts";
@@ -40,7 +41,10 @@ export type AuditContent =
       logId: string;
       spent: AuditSpent;
     }
-  /** A tool call has ended. `runId` is the run of the agent that it called; `citations`: the passages that it found, or that run cites. */
+  /**
+   * A tool call has ended. `runId` is the run of the agent that it called, `jobId` the job that it started; `citations`: the
+   * passages that it found, or that run cites.
+   */
   | {
       kind: "observation";
       callId: string;
@@ -49,6 +53,7 @@ export type AuditContent =
       startedAt: string;
       spent: AuditSpent;
       runId?: string;
+      jobId?: string;
       citations?: AuditPassage[];
     }
   /** A person was asked whether a tool call may be made, with these arguments by their hash. */
@@ -116,6 +121,13 @@ export function makeAuditStore(db: Db) {
     async append(entry: AuditEntry): Promise<void> {
       if (!(await insertIfAbsent(entries, withBytes(entry)))) throw new Overtaken("This run's audit log");
     },
+    /** Of a run's entries, in order, what a worker needs to go on with it: a run that waits often reads them again each time. */
+    contents: (tenantId: string, runId: string): Promise<Pick<AuditEntry, "content" | "hash">[]> =>
+      entries
+        .find(ofTenant(tenantId, { runId }))
+        .project<Pick<AuditEntry, "content" | "hash">>(projectionOf(["content", "hash"]))
+        .sort({ seq: 1 })
+        .toArray(),
     /** The entries of a run in order, from the place `from` on. */
     list: (tenantId: string, runId: string, from = 0): Promise<AuditEntry[]> =>
       entries

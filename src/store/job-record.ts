@@ -9,7 +9,7 @@ export type JobKind = string;
 export type JobStep = { id: number; data: Record<string, unknown> };
 export type JobProgress = { stage: string; done: number; total: number };
 
-/** A step of a workflow's run: its name, and its path as `2/then/0`. */
+/** A step of a workflow's run: its name, and its path as `2/then/0`; or a tool of an agent's, and the idempotency key of its call. */
 export type StepOfRun = { id: string; path: string };
 
 /** A job as it is stored. It holds all that is needed to make its BullMQ job again. */

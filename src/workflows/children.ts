@@ -1,8 +1,8 @@
+import { hasEnded, startChildJob } from "../jobs/child.ts";
 import { AppError, fromErrorView } from "../lib/errors.ts";
 import { derivedId } from "../lib/ids.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
-import { isDuplicateKey } from "../store/writes.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
 import { type Attempt, noteOpen } from "./attempt.ts";
 import type { Course, Walk } from "./course.ts";
@@ -26,38 +26,22 @@ export async function startChild(
   const { tenantId, jobId: parentJobId } = run;
   const from = `${run._id}:${attempt.path}:${attempt.attempts}`;
   const jobId = derivedId("job", { at: run.createdAt, from });
-  let job = await deps.jobs.find(tenantId, jobId);
-  if (!job) {
-    await deps.jobs.expectChildren({ tenantId, _id: parentJobId });
+  let isNew = false;
+  const job = await startChildJob(deps.jobs, { tenantId, jobId, parentJobId }, () => {
+    isNew = true;
     const caller = fromStoredCaller(tenantId, run.caller);
     const parentStep = { id: attempt.id, path: attempt.path };
-    const given = { caller, jobId, parentJobId, parentStep, isInteractive: !course.isNested };
-    job = await acceptOnce(on, jobId, () => accept(given));
-    await context.confirm(); // a worker that has lost the run must not go on with it
-  }
+    return accept({ caller, jobId, parentJobId, parentStep, isInteractive: !course.isNested });
+  });
+  if (isNew) await context.confirm(); // a worker that has lost the run must not go on with it
   if (course.frame.open.get(attempt.path)?.child?.jobId !== jobId) {
     const { id, path } = attempt;
     await context.step({ event: "started", id, path, child: { ...job.subject, kind, jobId } }, on.progress);
     await noteOpen(on, course.frame, attempt, { status: "waiting", child: { kind, jobId, ids: job.subject } });
   }
-  if (!isFinal(job.status)) throw new Waiting(() => hasEnded(on, jobId));
+  if (!isFinal(job.status)) throw new Waiting(() => hasEnded(deps.jobs, { tenantId, jobId }));
   if (job.status === "completed") return { result: job.result };
   return { failure: toFailure(job), spent: await spentOf?.(job) };
-}
-
-async function acceptOnce({ deps, run }: Walk, jobId: string, accept: () => Promise<{ job: JobRecord }>) {
-  try {
-    return (await accept()).job;
-  } catch (error) {
-    const other = isDuplicateKey(error) ? await deps.jobs.find(run.tenantId, jobId) : null;
-    if (other) return other;
-    throw error;
-  }
-}
-
-async function hasEnded({ deps, run }: Walk, jobId: string): Promise<boolean> {
-  const state = (await deps.jobs.statesOf(run.tenantId, [jobId])).get(jobId);
-  return state === undefined || isFinal(state);
 }
 
 function toFailure({ status, error, _id: jobId, kind }: JobRecord): AppError {

@@ -153,6 +153,26 @@ describe("agents that wait", function () {
     expect(past.string("finalOutput")).to.contain("The time has come");
   });
 
+  it("send the model the same conversation, whether a wait has suspended the run or was too short for that", async () => {
+    const sent: unknown[] = [];
+    for (const ms of [1, 90]) {
+      harness.upstream.play(({ turn, messages }) => {
+        if (turn > 2) sent.push(messages);
+        const calls = [wait({ ms }), { name: "wait", arguments: "{ broken" }];
+        return turn > 2 ? { text: "Done." } : { text: "I wait.", calls };
+      });
+      const history = [
+        { role: "user", content: "Before." },
+        { role: "assistant", content: "Yes." },
+      ];
+      const { path } = await runs.start(await runs.createAgent(tools), { history });
+      await runs.reach(path, "completed");
+    }
+    const [held, suspended] = sent.map((messages) => JSON.stringify(messages).replace(/it is \S+ now/g, "it is now"));
+    expect(suspended?.replaceAll('\\"ms\\":90', '\\"ms\\":1')).to.equal(held);
+    expect(held).to.contain("Before.").and.to.contain("are not a JSON object");
+  });
+
   it("go on after a hundred waits as fast as at the first", async () => {
     const count = 100;
     harness.upstream.play(({ turn }) => (turn <= count ? { calls: [wait({ ms: 60 })] } : { text: "Done." }));

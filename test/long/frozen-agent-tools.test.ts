@@ -1,11 +1,25 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
+import { Suspended } from "../../src/jobs/reschedule.ts";
 import { type AgentUpstream, startAgentUpstream } from "../support/agent-upstream.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { outcomeOf, raceWorkers } from "../support/race-workers.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 import { workContext } from "../support/work-context.ts";
+
+/** Takes up a run that was suspended once what it waits for is over, as the shell of the workers does. */
+async function untilEnd(run: () => Promise<unknown>): Promise<unknown> {
+  for (;;) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!(error instanceof Suspended)) throw error;
+      await pollUntil(() => error.isOver(), { what: "the end of the job" });
+    }
+  }
+}
 
 const later = { headers: { prefer: "respond-async" } };
 const model = "gpt-5.4-mini";
@@ -70,7 +84,7 @@ describe("a tool call of an agent that begins a job, made by two workers at once
         expect(accepted.status, accepted.text).to.equal(202);
         return { tenantId, recordId: accepted.string("runId"), jobId: accepted.string("jobId") };
       },
-      work: ({ agents }) => agents.work,
+      work: ({ agents: { work } }) => ({ ...work, run: (context) => untilEnd(() => work.run(context)) }),
       check: async ({ recordId }, { last }, at) => {
         const where = `frozen at ${at}`;
         const run = await owner.get(`/agents/${agentId}/runs/${recordId}`);

@@ -25,6 +25,7 @@ const said = (reason: string): AuditContent => ({ kind: "end", status: "stopped"
 function makeLogStore(entries: AuditEntry[] = []) {
   const store: AuditStore = {
     append: async (entry) => void entries.push(entry),
+    contents: async () => [...entries],
     list: async () => [...entries],
   };
   return { store, entries };

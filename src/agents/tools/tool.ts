@@ -5,24 +5,31 @@ import type { ProfileId } from "../../composite/profiles.ts";
 import type { Spent } from "../../definitions/runs.ts";
 import type { Citation } from "../../gateway/citation.ts";
 import type { CallLimit } from "../../gateway/money/account.ts";
+import { hasEnded, startChildJob } from "../../jobs/child.ts";
 import { AppError, invalidRequest } from "../../lib/errors.ts";
+import { derivedId } from "../../lib/ids.ts";
 import type { Logger } from "../../observe/logger.ts";
 import type { AgentRunRecord, RunEnd } from "../../store/agent-run-store.ts";
 import type { AuditPassage } from "../../store/audit-store.ts";
-import type { JobRecord } from "../../store/job-record.ts";
-import { isDuplicateKey } from "../../store/writes.ts";
+import type { JobRecord, StepOfRun } from "../../store/job-record.ts";
+import { isFinal } from "../../store/job-state.ts";
 import type { Caller } from "../../tenancy/roles.ts";
 import type { AgentsDeps } from "../deps.ts";
 import type { FoundPassages } from "../passages.ts";
+import { CallSuspended } from "../run-state.ts";
 import type { RunUsage } from "../run-usage.ts";
 
+/** How long a call that only starts a job may take, in ms: the job's own time is not the call's. */
+export const START_TIMEOUT_MS = 60_000;
+
 /**
- * What a call tells of itself beside its output: that it failed; the run of the agent that it asked, and what that run cites; what
- * it found in documents.
+ * What a call tells of itself beside its output: that it failed; the run of the agent that it asked, and what that run cites; the
+ * job that it has started; what it found in documents.
  */
 export type ToolNotes = {
   isError?: boolean;
   runId?: string;
+  jobId?: string;
   citations?: AuditPassage[];
   found?: FoundPassages;
 };
@@ -106,28 +113,31 @@ export type ToolKind<C> = {
 /** Declares a type of tool; the schema gives the type of its configs. */
 export const toolKind = <C>(kind: ToolKind<C>): ToolKind<C> => kind;
 
+/** How the job of a tool call is accepted. */
+type CallJob = { caller: Caller; jobId: string; isInteractive: boolean; parentJobId: string; parentStep: StepOfRun };
+
 /**
- * The job of a tool call, which `accept` begins unless an earlier attempt at the call has, or another worker does just now.
- * @throws AppError `too_many_concurrent`, `quota_exceeded`; what `accept` throws.
+ * The job of a tool call as it ended. `accept` begins it, as a child of the run's job, unless an earlier attempt at the call has.
+ * @throws CallSuspended until it has ended; AppError `too_many_concurrent`, `quota_exceeded`; what `accept` throws.
  */
 export async function jobOfCall(
-  { deps, run }: Pick<ToolSetup, "deps" | "run">,
-  jobId: string,
-  accept: () => Promise<{ job: JobRecord }>,
+  { deps, run, caller, name }: Pick<ToolSetup, "deps" | "run" | "caller" | "name">,
+  { idempotencyKey, note }: Pick<ToolContext, "idempotencyKey" | "note">,
+  accept: (given: CallJob) => Promise<{ job: JobRecord }>,
 ): Promise<JobRecord> {
   const { jobs, quotas } = deps;
-  const { tenantId } = run;
-  const known = await jobs.find(tenantId, jobId);
-  if (known) return known;
-  await countStarted(deps, run);
-  await quotas.check(tenantId, "openJobs");
-  try {
-    return (await accept()).job;
-  } catch (error) {
-    const other = isDuplicateKey(error) ? await jobs.find(tenantId, jobId) : null;
-    if (other) return other;
-    throw error;
-  }
+  const { tenantId, jobId: parentJobId } = run;
+  const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
+  const job = await startChildJob(jobs, { tenantId, jobId, parentJobId }, async () => {
+    await countStarted(deps, run);
+    await quotas.check(tenantId, "openJobs");
+    const parentStep = { id: name, path: idempotencyKey };
+    return accept({ caller, jobId, parentJobId, parentStep, isInteractive: true });
+  });
+  note({ jobId });
+  if (isFinal(job.status)) return job;
+  const awaited = { kind: "job" as const, runId: run._id, jobId, toolName: name };
+  throw new CallSuspended([awaited], () => hasEnded(jobs, { tenantId, jobId }));
 }
 
 /** Runs that the tools of one run start, and those of the runs inside of it, all together: agents, workflows and composites. */

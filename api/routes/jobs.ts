@@ -3,6 +3,7 @@ import type { JobChanges } from "../../src/jobs/follow-tenant.ts";
 import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-view.ts";
 import type { JobEvent } from "../../src/jobs/jobs.ts";
 import { jobKinds } from "../../src/jobs/queues.ts";
+import { acceptReserved } from "../../src/jobs/submit.ts";
 import { cancelWork, repeatWork, unlessOver } from "../../src/jobs/work.ts";
 import { defined } from "../../src/lib/defined.ts";
 import { notFound } from "../../src/lib/errors.ts";
@@ -122,15 +123,15 @@ export const jobRoutes = [
     summary: "Repeat many jobs that have failed or were cancelled",
     description:
       `At most ${MANY} of those that fit the filter, the newest first, each as \`POST /jobs/:id/retry\` does. Those that cannot be ` +
-      "repeated are counted as `skipped`.",
+      "repeated are counted as `skipped`; those that were repeated are passed over, so that a call which is made again starts " +
+      "none twice and goes on with the others.",
     body: manySchema,
     example: { kind: "agent", status: "failed" },
     responses: { 200: { description: "How many were started again", body: manyResultSchema } },
     errors: ["quota_exceeded", "too_many_concurrent"],
     result: ({ body, caller, platform }) =>
-      withMany(platform, caller, { ...body, states: ["failed", "cancelled"] }, async (jobId) => {
-        const job = await platform.jobs.get(caller.tenantId, jobId);
-        return (await unlessOver(repeat(platform, caller, { job, jobId: newId("job") }))) !== null;
+      withMany(platform, caller, { ...body, states: ["failed", "cancelled"], isRepeated: false }, async (jobId) => {
+        return (await unlessOver(repeatOnce(platform, caller, jobId))) !== null;
       }),
   }),
   routes.post("/jobs/:id/retry", {
@@ -173,19 +174,32 @@ export const jobRoutes = [
 
 /** Repeats a job for a caller, under the id of the new one. @throws as `repeatWork`. */
 const repeat = (
-  { works }: Pick<Platform, "works">,
+  { jobs, works }: Pick<Platform, "jobs" | "works">,
   caller: Caller,
   { job, jobId }: { job: JobRecord; jobId: string },
 ): Promise<{ job: JobRecord }> =>
-  repeatWork(works, job, { caller: toStoredCaller(caller), jobId, isInteractive: false });
+  repeatWork(jobs, works, { job, caller: toStoredCaller(caller), jobId, isInteractive: false });
 
-type Many = z.output<typeof manySchema> & { states: readonly JobState[] };
+/** The same, once however many calls do it: each finds the job of the others. @throws also as `acceptReserved`. */
+async function repeatOnce(platform: Pick<Platform, "jobs" | "works" | "quotas">, caller: Caller, id: string) {
+  const { tenantId } = caller;
+  const { jobs } = platform;
+  const job = await jobs.get(tenantId, id);
+  const jobId = await jobs.beginRepeat(job, newId("job"));
+  if (jobId === null) throw notFound("job");
+  const of = { tenantId, reserved: { jobId, mayBeThere: true, state: "unused" as const } };
+  const accept = () => repeat(platform, caller, { job, jobId });
+  const repeated = await jobs.inTurn(rootOf(caller), () => acceptReserved(platform, of, accept));
+  await jobs.repeated(job, repeated._id); // also of one that a call made which was cut
+}
+
+type Many = z.output<typeof manySchema> & { states: readonly JobState[]; isRepeated?: false };
 
 /** Does something with each job that fits a filter, up to a bound; `work` answers whether it had an effect. */
 async function withMany(
   { jobs }: Pick<Platform, "jobs">,
   caller: Caller,
-  { kind, status, states, parentJobId }: Many,
+  { kind, status, states, parentJobId, isRepeated }: Many,
   work: (jobId: string) => Promise<boolean>,
 ) {
   const { tenantId } = caller;
@@ -194,7 +208,12 @@ async function withMany(
   for (const state of wanted) {
     let cursor: string | undefined;
     do {
-      const page = { limit: PAGE, ...defined({ cursor, kind, parentJobId }), status: state, keyId: ownKeyOf(caller) };
+      const page = {
+        limit: PAGE,
+        ...defined({ cursor, kind, parentJobId, isRepeated }),
+        status: state,
+        keyId: ownKeyOf(caller),
+      };
       const { data, nextCursor } = await jobs.list(tenantId, page);
       for (const { _id } of data) {
         if (result.done + result.skipped >= MANY) return { ...result, hasMore: true };

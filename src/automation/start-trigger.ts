@@ -4,6 +4,7 @@ import { AppError, toErrorView } from "../lib/errors.ts";
 import type { EventRecord } from "../store/event-store.ts";
 import type { FiringEnd } from "../store/firing-store.ts";
 import type { Store } from "../store/store.ts";
+import { isStoreFailure } from "../store/store-errors.ts";
 import type { TriggerRecord } from "../store/trigger-store.ts";
 import type { Tenancy } from "../tenancy/tenancy.ts";
 import type { Evaluator } from "../workflows/evaluator.ts";
@@ -46,6 +47,7 @@ export async function startTrigger(deps: TriggerStartDeps, start: TriggerStart):
     return true;
   } catch (error) {
     start.signal.throwIfAborted();
+    if (isStoreFailure(error)) throw error; // it may be started, and the job does not end by that
     const isFinal = error instanceof AppError && !error.retryable;
     if (!isFinal && !isLastAttempt) throw error;
     await keep({ status: "failed", error: toErrorView(error) });

@@ -105,6 +105,9 @@ export function makeJobs(deps: {
     held: makeExternalJobs(store, { notifications, rejections, ended }),
     /** Notes of a job that it is about to have children. */
     expectChildren: store.kin.expectChildren,
+    /** What repeats a job that has failed or was cancelled; see `makeKinStore`. */
+    beginRepeat: store.kin.beginRepeat,
+    repeated: store.kin.repeated,
     /** Sets what is done when a job with a parent or children has ended here; see `makeKin`. */
     onEnd(work: OnEnd): void {
       onEnd = work;

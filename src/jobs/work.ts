@@ -146,13 +146,13 @@ export async function cancelWork(
 }
 
 /**
- * Repeats the work of a job that has failed or was cancelled.
+ * Repeats the work of a job that has failed or was cancelled, and notes by which job.
  * @throws AppError `wrong_state` for another job, or work that cannot be repeated; `not_found` when its record is gone.
  */
 export async function repeatWork(
+  jobs: Pick<Jobs, "repeated">,
   works: readonly Work[],
-  job: JobRecord,
-  request: RepeatRequest,
+  { job, ...request }: RepeatRequest & { job: JobRecord },
 ): Promise<{ job: JobRecord }> {
   const work = workOf(works, job);
   const details = { status: job.status, kind: job.kind };
@@ -162,7 +162,9 @@ export async function repeatWork(
     throw new AppError("wrong_state", `A job of the kind ${job.kind} cannot be repeated.`, { details });
   const record = await work.find(job.tenantId, String(job.payload[work.idField]));
   if (!record) throw notFound("record of the job");
-  return work.repeat(record, request);
+  const repeated = await work.repeat(record, request);
+  await jobs.repeated(job, repeated.job._id);
+  return repeated;
 }
 
 /** Returns the result of a call about a job; null if the job is gone, or has just ended and so cannot be cancelled. */

@@ -15,6 +15,8 @@ export type BudgetRecord = TenantOwned & {
   reservedNanoUsd?: number;
   /** Until when a call holds the rest of the month: less than it may cost. There is one such call at a time. */
   restHeldUntil?: Date;
+  /** The number of the last settlement of each process that has settled calls. */
+  settled?: Record<string, number>;
   /** Set for a key, whose month is of no use once it is over. */
   expiresAt?: Date;
 };
@@ -30,7 +32,14 @@ export const budgetCollection = defineCollection<BudgetRecord>({
 /** What is set aside of a budget, as it is stored with its call: a tenant's, or that of the key `keyId`. `isRest`: it is less than the call may cost. */
 export type ReservedAmount = { tenantId: string; month: string; keyId?: string; nanoUsd: number; isRest?: boolean };
 
-export type BudgetSettling = { takenNanoUsd: number; costNanoUsd: number; isRest: boolean };
+/** `writer`: the process, which numbers its settlements, each higher than the one before. */
+export type BudgetSettling = {
+  takenNanoUsd: number;
+  costNanoUsd: number;
+  isRest: boolean;
+  writer: string;
+  number: number;
+};
 
 export type BudgetStore = ReturnType<typeof makeBudgetStore>;
 
@@ -57,14 +66,16 @@ export function makeBudgetStore(db: Db) {
       const $or = [{ restHeldUntil: { $exists: false } }, { restHeldUntil: { $lt: new Date() } }];
       return updateIf(budgets, ofTenant(tenantId, { ...filter, $or }), { $inc, $set: { restHeldUntil: restUntil } });
     },
-    /** Replaces a call's reservation by its real cost. */
+    /** Replaces reservations of calls by their real cost, once however often it is written before the next one of its writer. */
     async settle(
       tenantId: string,
       month: string,
-      { takenNanoUsd, costNanoUsd, isRest }: BudgetSettling,
+      { takenNanoUsd, costNanoUsd, isRest, writer, number }: BudgetSettling,
     ): Promise<void> {
-      await budgets.updateOne(ofTenant(tenantId, { _id: idOf(tenantId, month) }), {
+      const field = `settled.${writer}`;
+      await budgets.updateOne(ofTenant(tenantId, { _id: idOf(tenantId, month), [field]: { $not: { $gte: number } } }), {
         $inc: { leftNanoUsd: takenNanoUsd - costNanoUsd, reservedNanoUsd: -takenNanoUsd },
+        $set: { [field]: number },
         ...(isRest ? { $unset: { restHeldUntil: "" } } : {}),
       });
     },

@@ -72,6 +72,8 @@ export type JobRecord = {
   cancelRequestedAt?: Date;
   /** When reconcile looks at an open job: a while after it was queued, or when its lease ends. */
   checkAt?: Date;
+  /** Of one that has failed or was cancelled: the job that does it again. It is there once `isDone` says so. */
+  repeat?: { jobId: string; isDone?: true };
   /** When the store forgets a job that has ended. */
   expireAt?: Date;
   /** The latest steps, in order. */

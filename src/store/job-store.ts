@@ -82,7 +82,7 @@ const projection = [...shown, "result.costUsd"];
 /** What a list shows of a job: of its result only the cost, and no steps. */
 export type JobSummaryRecord = Shown<JobRecord, typeof shown> & { result?: unknown };
 
-/** Which jobs are listed; `keyId`: of this key alone; `q`: with this text in the title or the input. */
+/** Which jobs are listed; `keyId`: of this key alone; `q`: with this text in the title or the input; `isRepeated`: without such. */
 type JobQuery = PageQuery &
   Times & {
     kind?: JobKind | undefined;
@@ -93,6 +93,7 @@ type JobQuery = PageQuery &
     agentId?: string | undefined;
     workflowId?: string | undefined;
     q?: string | undefined;
+    isRepeated?: false | undefined;
   };
 
 const held = ["tenantId", "lastEventId", "cancelRequestedAt", "unsettledSince"] as const;
@@ -105,8 +106,7 @@ const KEPT_STEPS = 200;
 /** Attempts to number a step before other events; only the job's own worker makes events while it runs. */
 const MAX_STEP_TURNS = 100;
 
-/** Which record a compare-and-set is for, and what must be true of it. */
-/** `unforgivenSince`: no lost attempts of the job were taken back after that. */
+/** Which record a compare-and-set is for, and what must be true of it; `unforgivenSince`: no lost attempts were taken back after that. */
 export type JobGuard = { jobId: string; from: readonly JobState[]; leaseToken?: string; unforgivenSince?: Date };
 
 /** Jobs that one write accepts at most. */
@@ -209,8 +209,9 @@ async function findJobs(
   tenantId: string,
   { q, from, to, ...query }: JobQuery,
 ): Promise<Page<JobSummaryRecord>> {
-  const { kind, status, keyId, parentJobId, startedBy, agentId, workflowId, ...page } = query;
-  const about = { "subject.agentId": agentId, "subject.workflowId": workflowId };
+  const { kind, status, keyId, parentJobId, startedBy, agentId, workflowId, isRepeated, ...page } = query;
+  const repeat = isRepeated === false ? { "repeat.isDone": { $ne: true } } : {};
+  const about = { "subject.agentId": agentId, "subject.workflowId": workflowId, ...repeat };
   const filter = defined({ kind, status, keyId, parentJobId, startedBy, ...about });
   const wanted = { tenantId, ...inTime("job", { from, to }, page), filter };
   if (q === undefined) return findPage(jobs, { ...wanted, fields: projection });

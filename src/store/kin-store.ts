@@ -2,12 +2,24 @@ import type { Collection } from "mongodb";
 import { ofTenant } from "./collection.ts";
 import type { JobRecord } from "./job-record.ts";
 import { finalStates, openStates } from "./job-state.ts";
+import { updateIf } from "./writes.ts";
 
 type Place = Pick<JobRecord, "_id" | "tenantId">;
 
-/** Of jobs that have submitted others, and of those: what one must learn of the end of the other. */
+/** Of jobs that have submitted others, and of those: what one must learn of the end of the other. And which one repeats another. */
 export function makeKinStore(jobs: Collection<JobRecord>) {
   return {
+    /** The id of the job that is to do a job again: `jobId`, unless another call was first; null when the job is gone. */
+    async beginRepeat({ tenantId, _id }: Place, jobId: string): Promise<string | null> {
+      const unrepeated = ofTenant(tenantId, { _id, repeat: { $exists: false } });
+      if (await updateIf(jobs, unrepeated, { $set: { repeat: { jobId } } })) return jobId;
+      const there = await jobs.findOne(ofTenant(tenantId, { _id }), { projection: { repeat: 1 } });
+      return there?.repeat?.jobId ?? null;
+    },
+    /** Notes which job does a job again. */
+    async repeated({ tenantId, _id }: Place, jobId: string): Promise<void> {
+      await jobs.updateOne(ofTenant(tenantId, { _id }), { $set: { repeat: { jobId, isDone: true } } });
+    },
     /** Notes of a job that it is about to have children, which end with it. */
     async expectChildren({ tenantId, _id }: Place): Promise<void> {
       const unnoted = ofTenant(tenantId, { _id, unsettledSince: { $exists: false } });

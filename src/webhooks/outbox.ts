@@ -74,12 +74,11 @@ async function attempt<M extends Message>({ webhooks, pauses }: SendDeps, sendin
   const attempts = (message.attempts ?? 0) + 1;
   const leased = { nextAt: new Date(Date.now() + LEASE_MS), attempts };
   if (!(await sending.putOff(message, leased))) return;
+  let answer: { status: number };
   try {
     const { signal } = new AbortController(); // a webhook has its own time-out
     const about = { id, url, method: "POST", body: await sending.body(), signal, timeoutMs: TIMEOUT_MS };
-    const { status } = await webhooks.deliver(tenantId, about);
-    pauses.succeeded(receiver);
-    await sending.delivered(status, attempts);
+    answer = await webhooks.deliver(tenantId, about);
   } catch (error) {
     const { code, retryable = true, retryAfterMs = 0 } = error instanceof AppError ? error : {};
     if (code === "source_unreachable") pauses.failed(receiver);
@@ -88,7 +87,10 @@ async function attempt<M extends Message>({ webhooks, pauses }: SendDeps, sendin
     const backoffMs = jittered(BACKOFF_MS * 3 ** (attempts - 1));
     const nextAt = new Date(Date.now() + Math.max(backoffMs, retryAfterMs));
     await sending.putOff({ ...message, ...leased }, { nextAt }, error);
+    return;
   }
+  pauses.succeeded(receiver);
+  await sending.delivered(answer.status, attempts); // if it cannot be noted, the message is sent again, and has not failed
 }
 
 /** Whom a pause is for: the origin, as one owner knows it, so that nobody pauses the messages of another. */

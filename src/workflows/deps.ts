@@ -38,7 +38,7 @@ type AgentsOfSteps = {
 /** What workflows work with. */
 export type WorkflowsDeps = {
   store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "callbacks" | "definitionVersions" | "waits">;
-  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "held" | "expectChildren">;
+  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "held" | "expectChildren" | "repeated">;
   waits: Pick<Waits, "wake" | "begin">;
   agents: AgentsOfSteps;
   composite: Pick<Composite, "accept">;

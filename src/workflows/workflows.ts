@@ -53,12 +53,11 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
     await workflowRuns.insert(record);
     try {
       await copyResults(deps, old, record);
-      return { job: await submitWork(deps.jobs, work, toSubmission(record, request)) };
     } catch (error) {
-      await workflowRuns.removeResults(record.tenantId, record._id);
-      await workflowRuns.remove(record.tenantId, record._id);
+      await work.reject(record, error); // it has no job yet
       throw error;
     }
+    return { job: await submitWork(deps.jobs, work, toSubmission(record, request)) };
   };
   const deps: WorkflowsDeps = { ...given, accept };
   const work = makeWorkflowWork(deps, repeat);
@@ -91,8 +90,12 @@ export function makeWorkflows(given: Omit<WorkflowsDeps, "accept">) {
      * Starts a run again that has failed, or was cancelled: a run of its own, which keeps what that has done.
      * @throws AppError `not_found`; `wrong_state` for another run; as `accept`.
      */
-    retry: async (caller: Caller, { workflowId, runId }: { workflowId: string; runId: string }, request: RepeatJob) =>
-      repeat(await find(caller, workflowId, runId), { ...request, caller }),
+    async retry(caller: Caller, { workflowId, runId }: { workflowId: string; runId: string }, request: RepeatJob) {
+      const old = await find(caller, workflowId, runId);
+      const repeated = await repeat(old, { ...request, caller });
+      await deps.jobs.repeated({ tenantId: old.tenantId, _id: old.jobId }, repeated.job._id);
+      return repeated;
+    },
     /** Says what a run would call; see `dryRun`. @throws AppError as `accept`. */
     dryRun: (asked: DryRequest) => dryRun(deps, toRun, asked),
     work,
@@ -196,6 +199,11 @@ function makeWorkflowWork(
 ): Work {
   const { workflowRuns } = deps.store;
   const records = recordsOf<OpenWorkflowRun>(workflowRuns);
+  /** The run goes last: a sweep ends what was cut in between. */
+  const reject = async ({ tenantId, _id }: OpenWorkflowRun) => {
+    await workflowRuns.removeResults(tenantId, _id);
+    await workflowRuns.remove(tenantId, _id);
+  };
   return defineWork<OpenWorkflowRun>({
     queue: workflowStepsQueue,
     idField: "runId",
@@ -206,8 +214,9 @@ function makeWorkflowWork(
       return repeat(old, { ...request, caller: fromStoredCaller(tenantId, caller) });
     },
     ...records,
+    reject,
     async closeOrphan(run, job) {
-      if (!job) return void (await records.reject(run));
+      if (!job) return reject(run);
       const { tenantId, _id } = run;
       const status = job.status === "failed" ? "failed" : "cancelled";
       await workflowRuns.finish(tenantId, _id, { status, error: errorOf(job, "run"), finishedAt: new Date() });

@@ -25,14 +25,16 @@ describe("the budgets' store", () => {
       expect(await budgets.begin(tenant, at, own)).to.equal(true);
     const find = (tenant = tenantId, at = month) => budgets.find(tenant, at);
     const expectFound = async (changes: object) => {
-      expect(await find()).to.deep.equal({ _id: `${tenantId}:${month}`, tenantId, month, ...own, ...changes });
+      const { settled: _, ...found } = (await find()) ?? expect.fail("there is none");
+      expect(found).to.deep.equal({ _id: `${tenantId}:${month}`, tenantId, month, ...own, ...changes });
       for (const [tenant, at] of beside)
         expect(await find(tenant, at)).to.deep.equal({ _id: `${tenant}:${at}`, tenantId: tenant, month: at, ...own });
     };
     const take = (nanoUsd: number, restUntil?: Date) =>
       budgets.take(tenantId, month, restUntil === undefined ? { nanoUsd } : { nanoUsd, restUntil });
+    let number = 0;
     const settle = (takenNanoUsd: number, costNanoUsd: number, isRest = false) =>
-      budgets.settle(tenantId, month, { takenNanoUsd, costNanoUsd, isRest });
+      budgets.settle(tenantId, month, { takenNanoUsd, costNanoUsd, isRest, writer: "w1", number: ++number });
     return { budgets, tenantId, find, expectFound, take, settle };
   };
 
@@ -55,6 +57,21 @@ describe("the budgets' store", () => {
     await expectFound({ leftNanoUsd: 35, reservedNanoUsd: 40 });
     await settle(40, 80);
     await expectFound({ leftNanoUsd: -5, reservedNanoUsd: 0 });
+  });
+
+  it("settles once what is written twice, and what comes after the next one of its writer not at all", async () => {
+    const { budgets, tenantId, expectFound, take } = await begin();
+    await take(60);
+    const write = (number: number, writer = "w1", takenNanoUsd = 20) =>
+      budgets.settle(tenantId, month, { takenNanoUsd, costNanoUsd: 5, isRest: false, writer, number });
+    await write(1);
+    await write(1);
+    await expectFound({ leftNanoUsd: 55, reservedNanoUsd: 40 });
+    await write(3);
+    await write(2);
+    await expectFound({ leftNanoUsd: 70, reservedNanoUsd: 20 });
+    await write(1, "w2");
+    await expectFound({ leftNanoUsd: 85, reservedNanoUsd: 0 });
   });
 
   it("gives the rest to one call at a time, until that is settled or its time is over", async () => {

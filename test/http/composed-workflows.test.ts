@@ -1,5 +1,8 @@
 import { expect } from "chai";
+import { sweepWorks } from "../../src/jobs/work.ts";
+import { loseAnswer } from "../support/lose-answer.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { tenantOf } from "../support/tenant-of.ts";
 import {
   chatModel,
   condition,
@@ -279,6 +282,13 @@ describe("a workflow", function () {
       },
     ];
 
+    /** Has jobs that no queue has been given looked for at once. */
+    const hurry = async () => {
+      const queued = (await harness.member.get("/jobs?status=queued")).at("data") as { jobId: string }[];
+      const ids = queued.map(({ jobId }) => jobId);
+      await harness.test.platform.store.jobs.rescheduleCheck(ids, new Date());
+    };
+
     it("is started again where it failed, and keeps what was done", async () => {
       const workflowId = await harness.create(steps());
       const failed = await harness.reach(workflowId, await harness.start(workflowId), "failed");
@@ -297,6 +307,53 @@ describe("a workflow", function () {
       expect((await harness.stranger.post(`${path}/retry`)).status).to.equal(404);
     });
 
+    it("is started again once, and goes on, when the store has taken the job and its answer was lost", async () => {
+      isUp = false;
+      const workflowId = await harness.create(steps());
+      const failed = await harness.reach(workflowId, await harness.start(workflowId), "failed");
+      [isUp, calls] = [true, []];
+      loseAnswer(harness.test.platform.store.jobs, "insert");
+      const path = `/workflows/${workflowId}/runs/${failed.string("runId")}/retry`;
+      const retry = () => harness.member.post(path, undefined, { headers: { "idempotency-key": "lost" } });
+      expect((await retry()).status).to.equal(503);
+      const again = await retry();
+      expect(again.status, again.text).to.equal(202);
+      await hurry();
+      const run = await harness.reach(workflowId, again.string("runId"), "completed", "failed");
+      expect([run.at("status"), run.at("output")], run.text).to.deep.equal([
+        "completed",
+        [1, 2, 3, 4].map((n) => ({ n })),
+      ]);
+      expect(calls).to.deep.equal(["3", "4"]);
+    });
+
+    it("leaves nothing behind of a start that was cut before its job was there", async () => {
+      isUp = false;
+      const workflowId = await harness.create(steps());
+      const failed = await harness.reach(workflowId, await harness.start(workflowId), "failed");
+      const { store, works } = harness.test.platform;
+      const { insert } = store.workflowRuns;
+      let cut = "";
+      store.workflowRuns.insert = async (record) => {
+        store.workflowRuns.insert = insert;
+        await insert(record);
+        await store.workflowRuns.copyResults(
+          { tenantId: record.tenantId, _id: failed.string("runId") },
+          record._id,
+          () => true,
+        );
+        cut = record._id;
+        throw new Error("the process is gone");
+      };
+      const path = `/workflows/${workflowId}/runs/${failed.string("runId")}/retry`;
+      expect((await harness.member.post(path)).status).to.equal(500);
+      const tenantId = await tenantOf(harness.test);
+      expect(await store.workflowRuns.steps(tenantId, cut)).not.to.have.length(0);
+      await sweepWorks(harness.test.platform.jobs, works, 0);
+      expect(await store.workflowRuns.get(tenantId, cut)).to.equal(null);
+      expect(await store.workflowRuns.steps(tenantId, cut)).to.deep.equal([]);
+    });
+
     it("is repeated by its job, alone or with many, and others are not", async () => {
       isUp = false;
       const workflowId = await harness.create(steps());
@@ -306,9 +363,33 @@ describe("a workflow", function () {
       expect(repeated.status, repeated.text).to.equal(202);
       await harness.reach(workflowId, repeated.string("runId"), "completed");
       expect((await harness.member.post(`/jobs/${repeated.string("jobId")}/retry`)).status).to.equal(409);
-      const many = await harness.member.post("/jobs/retry", { kind: "workflow", status: "failed" });
-      expect(many.status, many.text).to.equal(200);
-      expect(many.at("done")).to.be.at.least(1);
+    });
+
+    it("is repeated with many once, when a call was cut, was made again, or came twice", async () => {
+      const many = () => harness.member.post("/jobs/retry", { kind: "workflow", status: "failed" });
+      isUp = true;
+      await many(); // what other tests have left
+      isUp = false;
+      const workflowId = await harness.create(steps());
+      const runs = await Promise.all([1, 2, 3].map(() => harness.start(workflowId)));
+      for (const runId of runs) await harness.reach(workflowId, runId, "failed");
+      isUp = true;
+      loseAnswer(harness.test.platform.store.jobs, "insert", 1);
+      expect((await many()).status).to.equal(503);
+      const [first, second] = await Promise.all([many(), many()]);
+      expect([first.status, second.status], first.text + second.text).to.deep.equal([200, 200]);
+      await hurry();
+      expect((await many()).body).to.deep.equal({ done: 0, skipped: 0, hasMore: false });
+      const repeats = await pollUntil(async () => {
+        const { data } = (await harness.member.get(`/workflows/${workflowId}/runs`)).body as {
+          data: { status: string }[];
+        };
+        return data.every(({ status }) => status === "completed" || status === "failed") ? data : undefined;
+      });
+      expect(repeats.map(({ status }) => status).sort()).to.deep.equal([
+        ...["completed", "completed", "completed"],
+        ...["failed", "failed", "failed"],
+      ]);
     });
 
     it("is stopped with many others", async () => {

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import { MongoNetworkError } from "mongodb";
 import { Webhook } from "standardwebhooks";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -127,6 +128,29 @@ describe("a webhook of a tenant", () => {
     const ids = (await arrived("/again", 3)).map(({ headers }) => headers["webhook-id"]);
     expect(new Set(ids).size).to.equal(1);
     await pollUntil(isDone, { what: "the replay" });
+    await admin.delete(`/webhooks/${id}`);
+  });
+
+  it("shows no failure of a message that was accepted, when the store could not note that", async () => {
+    const { deliveries: store } = test.platform.store;
+    const { end } = store;
+    const away = Promise.withResolvers<void>();
+    store.end = async () => {
+      store.end = end;
+      setImmediate(away.resolve); // after what follows on it
+      throw new MongoNetworkError("the store is away");
+    };
+    const id = await make("/noted", ["job.completed"]);
+    await runWorkflow(quiet);
+    await away.promise;
+    const [first] = await deliveries(id);
+    expect(first).to.deep.include({ status: "pending", attempts: 1, log: [] });
+    const record = await store.get(await tenantOf(test), first?.deliveryId ?? "");
+    if (record) await store.putOff(record, { nextAt: new Date() });
+    const isDone = async () => ((await deliveries(id))[0]?.status === "delivered" ? deliveries(id) : null);
+    const [again] = await pollUntil(isDone, { what: "the delivery" });
+    expect(again?.log.map(({ status }) => status)).to.deep.equal([200]);
+    expect(new Set(at("/noted").map(({ headers }) => headers["webhook-id"])).size).to.equal(1);
     await admin.delete(`/webhooks/${id}`);
   });
 

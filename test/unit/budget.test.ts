@@ -348,6 +348,22 @@ describe("budgets", () => {
     expect(await left(openProcess(), tenantId), "what was not settled counts as spent").to.deep.equal([0.5, 0.5]);
   });
 
+  it("give back once what a call has left when the answer to its settlement was lost, among those of others", async () => {
+    const tenantId = await tenant(10);
+    let calls = 0;
+    const settle: typeof store.budgets.settle = async (...call) => {
+      await store.budgets.settle(...call);
+      calls += 1;
+      if (calls === 1) throw unavailable("The store");
+    };
+    const budgets = openProcess({ settle });
+    const taken = [await begin(budgets, tenantId, callOf(4)), await begin(budgets, tenantId, callOf(2))];
+    for (const reservation of taken) reservation.settle(1 * USD);
+    await budgets.flush();
+    expect(calls).to.equal(2);
+    expect(await left(openProcess(), tenantId)).to.deep.equal([8, 0]);
+  });
+
   it("are flushed when all that was settled is written", async () => {
     const gate = Promise.withResolvers<void>();
     const settle: typeof store.budgets.settle = async (...call) => {

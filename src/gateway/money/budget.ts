@@ -1,6 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../lib/errors.ts";
-import { jittered } from "../../lib/jitter.ts";
 import { makeStaleWhileRevalidate } from "../../lib/stale-while-revalidate.ts";
 import type { Logger } from "../../observe/logger.ts";
 import type { BatchItemRecord } from "../../store/batch-store.ts";
@@ -8,6 +6,7 @@ import type { BudgetRecord, BudgetStore, ReservedAmount } from "../../store/budg
 import type { TenantStore } from "../../store/tenant-store.ts";
 import type { UsageStore } from "../../store/usage-store.ts";
 import { type CostBounds, toUsd } from "./prices.ts";
+import { makeSettle, recordOf } from "./settle-budgets.ts";
 import { makeTurns } from "./turns.ts";
 
 /** An amount that is set aside for a call. */
@@ -48,9 +47,6 @@ type BudgetDeps = {
   onRejection(): void;
 };
 
-/** Attempts at a settlement; when all fail, the amount stays set aside until the month ends. */
-const SETTLE_ATTEMPTS = 4;
-const SETTLE_RETRY_MS = 250;
 /** Max compare-and-set retries per reservation. */
 const MAX_TURNS = 4;
 /** The same limit while other calls take from the budget. Each of them leaves less, so few retries are ever needed. */
@@ -177,9 +173,6 @@ type Limit = { tenantId: string; keyId?: string; limitNanoUsd: number };
 /** Whose budget a limit or an amount is of. */
 const holderOf = ({ tenantId, keyId = tenantId }: Pick<Limit, "tenantId" | "keyId">) => keyId;
 
-/** How the record of a month is named: a tenant and month have one, and so have a key and month. */
-const recordOf = (month: string, keyId: string | undefined) => (keyId === undefined ? month : `${month}:${keyId}`);
-
 function toKeyLimit({ tenantId, keyId, keyBudgetUsd }: Payer): Limit[] {
   if (keyId === undefined || keyBudgetUsd === undefined) return [];
   return [{ tenantId, keyId, limitNanoUsd: Math.round(keyBudgetUsd * 1e9) }];
@@ -194,26 +187,6 @@ async function findLimits(tenants: TenantStore, tenantId: string): Promise<Limit
     return each && set.length > 0 ? [{ tenantId: each._id, limitNanoUsd: Math.min(...set) }] : [];
   });
   return limits.length === 0 ? undefined : limits;
-}
-
-/** Writes a settlement, in a few attempts. */
-function makeSettle(budgets: BudgetStore, logger: Logger) {
-  const settleOne = async (amount: ReservedAmount, costNanoUsd: number) => {
-    const { tenantId, month, keyId, nanoUsd, isRest = false } = amount;
-    for (let attempts = 1; ; attempts += 1) {
-      try {
-        return await budgets.settle(tenantId, recordOf(month, keyId), { takenNanoUsd: nanoUsd, costNanoUsd, isRest });
-      } catch (error) {
-        if (attempts === SETTLE_ATTEMPTS) {
-          logger.error({ err: error, tenantId, nanoUsd }, "a reservation could not be settled and counts as spent");
-          return;
-        }
-        await delay(jittered(SETTLE_RETRY_MS * 2 ** attempts));
-      }
-    }
-  };
-  return async (amounts: readonly ReservedAmount[], costNanoUsd: number) =>
-    void (await Promise.all(amounts.map((amount) => settleOne(amount, costNanoUsd))));
 }
 
 /** The records of months. Each is created at the first call of the month and adjusted when the limit changes. */

@@ -167,13 +167,17 @@ form button:disabled{opacity:.5;cursor:default}
     scrollDown();
     return item;
   };
+  /** Answers that are shown as they were written, since the renderer is not there yet, and what they say. */
+  const plain = new Map();
   /** Shows an answer so far, as Markdown once its renderer is there. */
-  const fill = (item, { content, links }) => {
+  const fill = (item, turn) => {
+    const { content, links } = turn;
     item.classList.toggle("rendered", showMarkdown !== undefined);
     if (showMarkdown) {
       showMarkdown(item.firstChild, content, scrollDown, links);
       return;
     }
+    plain.set(item, turn);
     item.firstChild.textContent = content;
     scrollDown();
   };
@@ -215,8 +219,10 @@ form button:disabled{opacity:.5;cursor:default}
     panel.hidden = false;
     bubble.ariaExpanded = "true";
     save();
-    await loadRenderer();
     if (log.childElementCount === 0) showAll();
+    await loadRenderer();
+    for (const [item, turn] of plain) fill(item, turn);
+    plain.clear();
   };
   const leave = () => {
     panel.hidden = true;

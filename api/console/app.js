@@ -15,7 +15,7 @@ import { Keys } from "./keys.js";
 import { Operator } from "./operator.js";
 import { Playground } from "./playground.js";
 import { Batch, File, MessageBatch, Response, WorkflowRun } from "./records.js";
-import { addressOf, navigate, usePlace } from "./router.js";
+import { addressOf, forgetPlaces, navigate, usePlace } from "./router.js";
 import { AgentRun, CompositeRun, Run, Runs } from "./runs.js";
 import { Schedules, Trigger, Webhook } from "./schedules.js";
 import { SignIn, SignInAgain } from "./session.js";
@@ -157,6 +157,7 @@ function useSession() {
   const signOut = () =>
     call("DELETE", "/session").finally(() => {
       forgetDrafts();
+      forgetPlaces();
       setMe(null);
     });
   return { me, reason, signIn, signOut };

@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import { post, put, remove } from "./api.js";
 import { useDraft } from "./drafts.js";
 import { html } from "./html.js";
@@ -28,7 +29,9 @@ const stateOf = ({ enabled, disabledBecause }) =>
 
 /** A form that makes something of JSON. @param {{ label: string, path: string, example: object, onMade: () => void }} props */
 function NewByJson({ label, path, example, onMade }) {
-  const [text, setText, forget] = useDraft(path, JSON.stringify(example, null, 2));
+  const original = JSON.stringify(example, null, 2);
+  const [text, setText, forget] = useDraft(path, original);
+  const [isKept] = useState(text !== original); // who comes back sees what was not sent
   const { run, error, isBusy } = useAction();
   /** @param {Event} event */
   const submit = (event) => {
@@ -41,7 +44,7 @@ function NewByJson({ label, path, example, onMade }) {
       },
     );
   };
-  return html`<details><summary>${label}</summary><form onSubmit=${submit}><${Field} label="As JSON" rows="9" value=${text} onInput=${setText} spellcheck="false" />
+  return html`<details open=${isKept}><summary>${label}</summary><form onSubmit=${submit}><${Field} label="As JSON" rows="9" value=${text} onInput=${setText} spellcheck="false" />
     <button type="submit" disabled=${isBusy}>Make it</button></form><${Problem} error=${error} /></details>`;
 }
 

@@ -91,7 +91,7 @@ function Workers({ list }) {
   const row = (
     one,
   ) => html`<tr><td><code>${one.workerId}</code></td><td>${one.version}</td><td>${number(one.runningJobs)}</td>
-    <td>${one.queues.map((/** @type {any} */ queue) => `${queue.queue} ${queue.concurrency}`).join(", ")}</td><td><${Time} at=${one.startedAt} /></td><td><${Time} at=${one.seenAt} /></td></tr>`;
+    <td class="long">${one.queues.map((/** @type {any} */ queue) => `${queue.queue} ${queue.concurrency}`).join(", ")}</td><td><${Time} at=${one.startedAt} /></td><td><${Time} at=${one.seenAt} /></td></tr>`;
   return html`<section><h2>Workers</h2><${Table} list=${list} columns=${["Worker", "Release", "Running jobs", "Queues, jobs at once", "Begun", "Seen"]} row=${row} empty="No worker is alive." /></section>`;
 }
 

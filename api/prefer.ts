@@ -19,7 +19,7 @@ export const MAX_WAIT_MS = 120_000;
 /** When a client should poll an unfinished job again, in seconds. */
 const POLL_AFTER_SECONDS = 1;
 
-/** The body of a 202; it also has the ids of what the job makes, as `documentId`. */
+/** The body of a 202; it also has what the job shows as `about`, as `documentId`. */
 export const acceptedSchema = named(
   "AcceptedJob",
   z.looseObject({

@@ -16,6 +16,8 @@ export class ApiError extends Error {
 
 /** The event of the window that says that the session has ended; its `detail` is the reason. */
 export const SIGNED_OUT = "switchyard-signed-out";
+/** As that, of the operator's session, which is another one. */
+export const OPERATOR_SIGNED_OUT = "switchyard-operator-signed-out";
 /** The event of the window that says that the server did not respond, or cannot now. */
 export const OUTAGE = "switchyard-outage";
 
@@ -41,9 +43,9 @@ export async function call(method, path, { body, form, headers, signal } = {}) {
   });
   if (response.ok || path === "/readyz") return response; // which is 503 with what is not ready
   const { error } = await response.json().catch(() => ({}));
-  // The operator's session is another one.
-  const isOwn = !path.startsWith("/operator/") && path !== "/session";
-  if (response.status === 401 && isOwn) window.dispatchEvent(new CustomEvent(SIGNED_OUT, { detail: error?.message }));
+  const isSignIn = path === "/session" || path === "/operator/session";
+  const ended = path.startsWith("/operator/") ? OPERATOR_SIGNED_OUT : SIGNED_OUT;
+  if (response.status === 401 && !isSignIn) window.dispatchEvent(new CustomEvent(ended, { detail: error?.message }));
   if (response.status === 503) window.dispatchEvent(new Event(OUTAGE));
   throw new ApiError(response.status, error);
 }

@@ -15,7 +15,7 @@ import { Keys } from "./keys.js";
 import { Operator } from "./operator.js";
 import { Playground } from "./playground.js";
 import { Batch, File, MessageBatch, Response, WorkflowRun } from "./records.js";
-import { addressOf, navigate, usePlace } from "./router.js";
+import { addressOf, forgetPlaces, navigate, usePlace } from "./router.js";
 import { AgentRun, CompositeRun, Run, Runs } from "./runs.js";
 import { Schedules, Trigger, Webhook } from "./schedules.js";
 import { SignIn, SignInAgain } from "./session.js";
@@ -24,29 +24,30 @@ import { Usage } from "./usage.js";
 import { Workflows } from "./workflows.js";
 
 /**
- * Every screen: its name in the navigation, if it stands there, and what it shows, with an id and without.
- * @type {Record<string, { title: string, isListed?: boolean, all?: any, one?: any }>}
+ * Every screen: its name in the navigation, if it stands there, else of which of these it is a part, and what it shows, with an id
+ * and without.
+ * @type {Record<string, { title: string, isListed?: boolean, of?: string, all?: any, one?: any }>}
  */
 const screens = {
   home: { title: "Home", isListed: true, all: Home },
   runs: { title: "Runs", isListed: true, all: Runs, one: Run },
-  "agent-runs": { title: "Agent run", one: AgentRun },
-  "composite-runs": { title: "Composite run", one: CompositeRun },
-  "workflow-runs": { title: "Workflow run", one: WorkflowRun },
-  responses: { title: "Response", one: Response },
-  batches: { title: "Batch", one: Batch },
-  "message-batches": { title: "Batch of messages", one: MessageBatch },
+  "agent-runs": { title: "Agent run", of: "runs", one: AgentRun },
+  "composite-runs": { title: "Composite run", of: "runs", one: CompositeRun },
+  "workflow-runs": { title: "Workflow run", of: "runs", one: WorkflowRun },
+  responses: { title: "Response", of: "runs", one: Response },
+  batches: { title: "Batch", of: "runs", one: Batch },
+  "message-batches": { title: "Batch of messages", of: "runs", one: MessageBatch },
   files: { title: "File", one: File },
   documents: { title: "Documents", isListed: true, all: Documents, one: Document },
-  feedback: { title: "Feedback", all: Feedback },
+  feedback: { title: "Feedback", of: "documents", all: Feedback },
   playground: { title: "Playground", isListed: true, all: Playground },
   calls: { title: "Calls", isListed: true, all: Calls, one: Call },
   agents: { title: "Agents", isListed: true, all: Agents, one: Agents },
   workflows: { title: "Workflows", isListed: true, all: Workflows, one: Workflows },
   approvals: { title: "Approvals", isListed: true, all: Approvals, one: Approvals },
   schedules: { title: "Schedules", isListed: true, all: Schedules, one: Schedules },
-  triggers: { title: "Trigger", one: Trigger },
-  webhooks: { title: "Webhook", one: Webhook },
+  triggers: { title: "Trigger", of: "schedules", one: Trigger },
+  webhooks: { title: "Webhook", of: "schedules", one: Webhook },
   usage: { title: "Usage", isListed: true, all: Usage },
   keys: { title: "Keys and limits", isListed: true, all: Keys },
   guards: { title: "Guards", isListed: true, all: Guards },
@@ -81,13 +82,14 @@ function centre(nav) {
 /** @param {{ me: any, place: any, onSignOut: () => void }} props */
 function Header({ me, place, onSignOut }) {
   const links = Object.entries(screens).filter(([, { isListed }]) => isListed);
+  const present = screens[place.screen]?.of ?? place.screen;
   const nav = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => centre(nav.current), [place]);
   return html`<header>
     <p class="product"><a href="/">Switchyard</a></p>
     <nav aria-label="Screens" ref=${nav}>${links.map(
       ([name, { title }]) =>
-        html`<a href=${name === "home" ? "/" : `/console/${name}`} aria-current=${place.screen === name ? "page" : undefined}>${title}</a>`,
+        html`<a href=${name === "home" ? "/" : `/console/${name}`} aria-current=${present === name ? "page" : undefined}>${title}</a>`,
     )}</nav>
     <${Search} />
     <p class="meta who"><b>${me.tenantName}</b> ${me.subject} (${me.role}) <button type="button" onClick=${onSignOut}>Sign out</button></p>
@@ -157,6 +159,7 @@ function useSession() {
   const signOut = () =>
     call("DELETE", "/session").finally(() => {
       forgetDrafts();
+      forgetPlaces();
       setMe(null);
     });
   return { me, reason, signIn, signOut };

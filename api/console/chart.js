@@ -60,6 +60,13 @@ const showTime = (step, time) =>
 
 const stepMs = /** @type {Record<string, number>} */ ({ minute: 60_000, hour: 3_600_000, day: 86_400_000 });
 
+/** Of the axis of values, in px: the least, of a letter, and besides the letters. */
+const [LEAST_WIDTH, LETTER_WIDTH, AROUND_LETTERS] = [62, 8, 20];
+
+/** The width of the axis of values: that of its longest text. @param {any} _ @param {readonly string[] | null} texts */
+const widthOf = (_, texts) =>
+  Math.max(LEAST_WIDTH, AROUND_LETTERS + LETTER_WIDTH * Math.max(0, ...(texts ?? []).map(({ length }) => length)));
+
 /**
  * What uPlot is to draw. Colours are read from the page when it draws, so that they follow light and dark.
  * @param {any} Plot @param {ChartProps} props @param {{ colourOf: (name: string) => string, width: number, onCursor: (at: number | null) => void }} about
@@ -104,7 +111,7 @@ function toOptions(Plot, { step, series, isStacked, show }, { colourOf, width, o
     },
     axes: [
       { ...axis, values: undefined },
-      { ...axis, size: 62, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(show) },
+      { ...axis, size: widthOf, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(show) },
     ],
     series: [{}, ...series.map(toSeries)],
     hooks: { setCursor: [(/** @type {any} */ plot) => onCursor(plot.cursor.idx ?? null)] },

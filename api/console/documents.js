@@ -28,11 +28,14 @@ function Collections({ collections, chosen, addressOf }) {
   return html`<nav class="tabs" aria-label="Collections"><a href=${addressOf("")} aria-current=${chosen === "" ? "true" : undefined}>All collections</a>${collections.map(item)}</nav>`;
 }
 
-/** Documents that could not be indexed, wherever the reader looks. @param {{ failed: any, href: string }} props */
-function Failed({ failed, href }) {
+/** The address of the runs on documents of a collection; of all if there is none. @param {string} collection @param {object} [more] */
+const runsOf = (collection, more = {}) => `/console/runs?${toQuery({ kind: "ingestion", ...more, collection })}`;
+
+/** Documents that could not be indexed, wherever the reader looks. @param {{ failed: any, href: string, collection: string }} props */
+function Failed({ failed, href, collection }) {
   if (failed.items.length === 0) return null;
   return html`<section class="card"><h2><a href=${href}>Failed documents</a> <span class="meta">${number(failed.items.length)}${failed.next === null ? "" : "+"}</span></h2>
-    <ul class="plain">${failed.items.map((/** @type {any} */ one) => html`<li><${IdLink} id=${one.documentId} text=${one.title} /> <span class="bad">${one.error?.message}</span></li>`)}</ul><p class="meta">Each has Retry on its page; all of them are retried in <a href="/console/runs?kind=ingestion&status=failed">Runs</a>.</p></section>`;
+    <ul class="plain">${failed.items.map((/** @type {any} */ one) => html`<li><${IdLink} id=${one.documentId} text=${one.title} /> <span class="bad">${one.error?.message}</span></li>`)}</ul><p class="meta">Each has Retry on its page; all of them are retried in <a href=${runsOf(collection, { status: "failed" })}>Runs</a>.</p></section>`;
 }
 
 const empty =
@@ -75,10 +78,10 @@ export function Documents({ query }) {
   return html`<h1>Documents</h1>
     <${Collections} collections=${collections.items} chosen=${filter.collection} addressOf=${(/** @type {string} */ collection) => addressOf({ collection })} />
     <${AddDocuments} key=${filter.collection} collection=${filter.collection} names=${collections.items.map(({ name }) => name)} onAccepted=${reloadAll} />
-    ${filter.status === "failed" ? null : html`<${Failed} failed=${failed} href=${addressOf({ status: "failed" })} />`}
+    ${filter.status === "failed" ? null : html`<${Failed} failed=${failed} href=${addressOf({ status: "failed" })} collection=${filter.collection} />`}
     <form onSubmit=${submit}><${Choice} label="Status" value=${filter.status} options=${states} onChange=${(/** @type {string} */ status) => choose({ status })} />
       <${Field} label="Title holds" value=${title} onInput=${setTitle} /><button type="submit">Find</button></form>
-    <${Table} list=${list} columns=${["Title", "Status", "Collection", "Chunks", "Source", "Changed"]} row=${row} empty=${empty} /><p><a href="/console/feedback">Feedback on answers</a></p><${FindPassages} collection=${filter.collection} />`;
+    <${Table} list=${list} columns=${["Title", "Status", "Collection", "Chunks", "Source", "Changed"]} row=${row} empty=${empty} /><p><a href=${runsOf(filter.collection)}>${filter.collection === "" ? "Runs on documents" : `Runs on documents of ${filter.collection}`}</a>, <a href="/console/feedback">feedback on answers</a></p><${FindPassages} collection=${filter.collection} />`;
 }
 
 /**
@@ -130,7 +133,8 @@ export function Document({ id, query }) {
   );
   useJobChanges(reloadAll);
   if (!document.value) return html`<h1>Document</h1><${Problem} error=${document.error} />`;
-  const { title, status, source, metadata, jobId, createdAt, duplicateOf, warnings, error: failure } = document.value;
+  const { title, status, source, collection, metadata, jobId, createdAt, duplicateOf, warnings } = document.value;
+  const failure = document.value.error;
   const drop = () => {
     if (!confirm(`Delete ${title} with all its chunks?`)) return;
     run(
@@ -142,7 +146,7 @@ export function Document({ id, query }) {
   const row = (chunk) =>
     html`<tr class=${chunk.chunkId === chunkId ? "meant" : ""}><td>${chunk.n + 1}</td><td><span class="meta">${placeOf(chunk)}</span><p class="thought">${chunk.content}</p></td><td>${chunk.tokens}</td></tr>`;
   return html`<h1>${title} <${Badge} text=${status} /></h1>
-    <${Facts} facts=${[["Document", html`<${Id} id=${id} />`], ["Source", source.name ?? source.url ?? source.kind], ["Collection", html`<a href="/console/documents?${toQuery({ collection: document.value.collection })}">${document.value.collection}</a>`], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`], ["Must be complete", document.value.requireComplete && "yes"]]} />
+    <${Facts} facts=${[["Document", html`<${Id} id=${id} />`], ["Source", source.name ?? source.url ?? source.kind], ["Collection", html`<a href=${`/console/documents?${toQuery({ collection })}`}>${collection}</a> (<a href=${runsOf(collection)}>its runs</a>)`], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`], ["Must be complete", document.value.requireComplete && "yes"]]} />
     <${Problem} error=${failure} /><${Warnings} warnings=${warnings} />
     ${Object.keys(metadata).length > 0 ? html`<${Text} value=${metadata} label="Metadata" />` : null}
     <div class="actions">${failure ? html`<${Retry} jobId=${jobId} onStarted=${reload} />` : null}<${Replace} document=${document.value} onReplaced=${reload} /><button type="button" class="rejected" onClick=${drop}>Delete</button></div><${Problem} error=${error} />

@@ -67,13 +67,16 @@ export function Filters({ path, filter, children }) {
     ${children}<button type="submit">Find</button>${isFiltered ? html`<a href=${path}>All</a>` : null}</form>`;
 }
 
-/** Whose runs and calls a list has: those of an agent or of a workflow. @param {{ filter: Record<string, string>, onChoose: (change: object) => void }} props */
-export function DefinitionChoice({ filter, onChoose }) {
+/** The names of agents and workflows by their ids. @returns {Map<string, string>} */
+export function useDefinitionNames() {
   const agents = useList("/agents?limit=100").items;
   const workflows = useList("/workflows?limit=100").items;
-  const nameOf = new Map(
-    [...agents, ...workflows].map(({ agentId, workflowId, name }) => [agentId ?? workflowId, name]),
-  );
+  return new Map([...agents, ...workflows].map(({ agentId, workflowId, name }) => [agentId ?? workflowId, name]));
+}
+
+/** Whose runs and calls a list has: those of an agent or of a workflow. @param {{ filter: Record<string, string>, onChoose: (change: object) => void }} props */
+export function DefinitionChoice({ filter, onChoose }) {
+  const nameOf = useDefinitionNames();
   const value = filter.agentId || filter.workflowId || "";
   const options = [...new Set([...nameOf.keys(), ...(value ? [value] : [])])];
   /** @param {string} id */

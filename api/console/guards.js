@@ -10,8 +10,12 @@ const kinds =
   );
 const places = ["input", "output", "toolInput", "toolOutput", "ingest", "log"];
 const actions = ["off", "flag", "mask", "block"];
-/** @param {string} name */
-const inWords = (name) => name.replace(/_/g, " ").replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+/** A name of the API as a label: `ip_address` is IP address. @param {string} name */
+const inWords = (name) =>
+  name
+    .replace(/_/g, " ")
+    .replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+    .replace(/^(?:(?:ssn|iban|ip)\b|.)/, (first) => first.toUpperCase());
 
 /** @param {{ label: string, value: string, onChange: (value: string) => void }} props */
 function Action({ label, value, onChange }) {

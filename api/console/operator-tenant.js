@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { post, put, remove } from "./api.js";
 import { Chart } from "./chart.js";
 import { html } from "./html.js";
-import { useAction, useList, useListAt, useLoad } from "./load.js";
+import { useAction, useListAt, useLoad } from "./load.js";
 import { Choice, Code, Field, money, number, Problem, Table, Time } from "./ui.js";
 
 /** What the operator does with tenants. Every write is confirmed. */
@@ -60,9 +60,9 @@ function Budget({ tenant, path, onChanged }) {
       <button type="submit" disabled=${isBusy}>Set the budget</button> <button type="button" disabled=${isBusy || limitUsd === undefined} onClick=${() => set(null)}>Remove the budget</button></form><${Problem} error=${error} />`;
 }
 
-/** @param {{ tenant: any, path: string }} props */
-function TenantKeys({ tenant, path }) {
-  const list = useList(`${path}/keys?limit=50`);
+/** @param {{ tenant: any, path: string, at: string }} props */
+function TenantKeys({ tenant, path, at }) {
+  const list = useListAt(`${path}/keys?limit=50`, at);
   const [given, setGiven] = useState({ subject: "", role: "owner" });
   const [made, setMade] = useState(/** @type {string | undefined} */ (undefined));
   const { run, error, isBusy } = useAction();
@@ -106,11 +106,11 @@ function TenantUsage({ path }) {
   return html`<h3>30 days</h3><div class="grid charts">${chart("Spend", "costUsd", money)}${chart("Calls", "requests", number)}</div>`;
 }
 
-/** One tenant, with what the operator may change. @param {{ tenant: any, onChanged: () => void }} props */
-export function Tenant({ tenant, onChanged }) {
+/** One tenant, with what the operator may change; `at`: when it is to be read again. @param {{ tenant: any, at: string, onChanged: () => void }} props */
+export function Tenant({ tenant, at, onChanged }) {
   const path = `/operator/tenants/${tenant.tenantId}`;
   return html`<section class="card"><h2 class="name">${tenant.name}</h2><${Budget} key=${tenant.month.limitUsd} tenant=${tenant} path=${path} onChanged=${onChanged} />
-    <${TenantKeys} tenant=${tenant} path=${path} /><${TenantUsage} path=${path} /></section>`;
+    <${TenantKeys} tenant=${tenant} path=${path} at=${at} /><${TenantUsage} key=${at} path=${path} /></section>`;
 }
 
 /** Callbacks that have failed, which are tried again. @param {{ at: string }} props */

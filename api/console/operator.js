@@ -1,8 +1,11 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { call, put, toQuery } from "./api.js";
+import { call, OPERATOR_SIGNED_OUT, put, toQuery } from "./api.js";
+import { recover } from "./connection.js";
 import { html } from "./html.js";
 import { useAction, useListAt, useLoad } from "./load.js";
 import { Callbacks, NewTenant, Tenant } from "./operator-tenant.js";
+import { forgetPlaces } from "./router.js";
+import { OverPage } from "./session.js";
 import { Badge, bytes, duration, Facts, Field, money, number, Problem, Table, Time } from "./ui.js";
 
 /** What the operator of the service sees, by a session beside that of a tenant: no content of any tenant. */
@@ -27,7 +30,7 @@ function SignIn({ onSignedIn }) {
       setPassword("");
     }, onSignedIn);
   };
-  return html`<h1>Operator</h1><form onSubmit=${submit}>
+  return html`<form onSubmit=${submit}>
       <${Field} label="The operator's password (ADMIN_TOKEN)" type="password" value=${password} onInput=${setPassword} autocomplete="off" spellcheck=${false} required />
       <button type="submit" disabled=${isBusy}>Sign in</button>
       <p class="hint">It is exchanged for a session of 12 hours in this browser, and not kept.</p></form>
@@ -88,7 +91,7 @@ function Workers({ list }) {
   const row = (
     one,
   ) => html`<tr><td><code>${one.workerId}</code></td><td>${one.version}</td><td>${number(one.runningJobs)}</td>
-    <td>${one.queues.map((/** @type {any} */ queue) => `${queue.queue} ${queue.concurrency}`).join(", ")}</td><td><${Time} at=${one.startedAt} /></td><td><${Time} at=${one.seenAt} /></td></tr>`;
+    <td class="long">${one.queues.map((/** @type {any} */ queue) => `${queue.queue} ${queue.concurrency}`).join(", ")}</td><td><${Time} at=${one.startedAt} /></td><td><${Time} at=${one.seenAt} /></td></tr>`;
   return html`<section><h2>Workers</h2><${Table} list=${list} columns=${["Worker", "Release", "Running jobs", "Queues, jobs at once", "Begun", "Seen"]} row=${row} empty="No worker is alive." /></section>`;
 }
 
@@ -121,7 +124,7 @@ function Tenants({ at }) {
   };
   return html`<section><h2>Tenants</h2><form onSubmit=${submit}><${Field} label="Name, as it is" value=${text} onInput=${setText} /><button type="submit">Find</button></form>
     <${Table} list=${list} columns=${["Tenant", "Org.", "Made", "Calls this month", "Spend", "Docs", "Open jobs", "Keys", ""]} row=${row} empty="There is no such tenant." />
-    ${tenant ? html`<${Tenant} key=${opened} tenant=${tenant} onChanged=${list.reload} />` : null}<${NewTenant} onMade=${list.reload} /></section>`;
+    ${tenant ? html`<${Tenant} key=${opened} tenant=${tenant} at=${at} onChanged=${list.reload} />` : null}<${NewTenant} onMade=${list.reload} /></section>`;
 }
 
 /** @param {{ parts: any, onSignOut: () => void }} props */
@@ -143,12 +146,27 @@ function Signed({ parts, onSignOut }) {
 
 export function Operator() {
   const parts = useLoad("/operator/parts");
-  const signOut = () => call("DELETE", "/operator/session").finally(() => parts.reload());
-  if (parts.error && /** @type {any} */ (parts.error).status === 401)
-    return html`<${SignIn} onSignedIn=${parts.reload} />`;
-  if (!parts.value)
-    return parts.error
-      ? html`<h1>Operator</h1><${Problem} error=${parts.error} />`
-      : html`<p class="busy-note" role="status">Loading …</p>`;
-  return html`<${Signed} parts=${parts} onSignOut=${signOut} />`;
+  const [reason, setReason] = useState("");
+  useEffect(() => {
+    /** @param {any} event */
+    const end = ({ detail }) => setReason(detail ?? "The session has ended.");
+    window.addEventListener(OPERATOR_SIGNED_OUT, end);
+    return () => window.removeEventListener(OPERATOR_SIGNED_OUT, end);
+  }, []);
+  const signOut = () =>
+    call("DELETE", "/operator/session").finally(() => {
+      forgetPlaces();
+      parts.set(undefined);
+      parts.reload();
+    });
+  const signIn = () => {
+    setReason("");
+    parts.reload();
+    recover();
+  };
+  const form = html`<${SignIn} onSignedIn=${signIn} />`;
+  if (parts.value)
+    return html`<${Signed} parts=${parts} onSignOut=${signOut} />${reason === "" ? null : html`<${OverPage} reason=${reason}>${form}</${OverPage}>`}`;
+  if (!parts.error) return html`<p class="busy-note" role="status">Loading …</p>`;
+  return html`<h1>Operator</h1>${parts.error.status === 401 ? form : html`<${Problem} error=${parts.error} />`}`;
 }

@@ -55,6 +55,9 @@ function known() {
   return place;
 }
 
+/** Forgets what was read in all places, as at sign-out: somebody else may go back. */
+export const forgetPlaces = () => places.clear();
+
 /** Remembers what was read for this place. @param {string} path @param {any} value */
 export const remember = (path, value) => void known().read.set(path, value);
 

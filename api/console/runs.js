@@ -23,9 +23,10 @@ const row = (job) => html`<tr>
   <td class="name">${job.startedBy ? html`<a href=${`${path}?${toQuery({ startedBy: job.startedBy })}`}>${job.startedBy}</a>` : null}</td><td>${money(job.costUsd)}</td><td><${Time} at=${job.createdAt} /></td><td>${between(job.startedAt, job.finishedAt)}</td>
 </tr>`;
 
-const fields = ["kind", "status", "agentId", "workflowId", "startedBy", "keyId"];
+const fields = ["kind", "status", "agentId", "workflowId", "collection", "startedBy", "keyId"];
 /** Those that have no choice of their own. */
 const labels = {
+  collection: "On documents of the collection",
   startedBy: "Asked for by",
   keyId: "By the key",
 };
@@ -33,13 +34,14 @@ const labels = {
 /** Whether a job is one of a list, as the API sees it. @param {Record<string, string>} filter */
 const fitsOf = (filter) => {
   const { from: after = "", to: before } = timesOf(filter);
-  const { q = "", kind, status, agentId, workflowId, startedBy, keyId } = filter;
+  const { q = "", kind, status, agentId, workflowId, collection, startedBy, keyId } = filter;
   /** @param {any} job */
   return (job) =>
     (!kind || job.kind === kind) &&
     (!status || job.status === status) &&
     (!agentId || job.about.agentId === agentId) &&
     (!workflowId || job.about.workflowId === workflowId) &&
+    (!collection || job.about.collection === collection) &&
     (!startedBy || job.startedBy === startedBy) &&
     (!keyId || job.keyId === keyId) &&
     job.createdAt >= after &&
@@ -55,18 +57,19 @@ export function useJobList(listPath, fits) {
   return list;
 }
 
-/** Stops, or starts again, all jobs of a kind and state. @param {{ filter: Record<string, string>, onDone: () => void }} props */
+/** Stops, or starts again, all jobs of a kind, collection and state. @param {{ filter: Record<string, string>, onDone: () => void }} props */
 function Many({ filter, onDone }) {
   const { run, error, isBusy } = useAction();
   const [note, setNote] = useState("");
-  const { kind = "", status = "", ...others } = filter;
+  const { kind = "", status = "", collection = "", ...others } = filter;
   const isRepeated = ["failed", "cancelled"].includes(status);
   if (status === "" || status === "completed" || Object.values(others).some((value) => value !== "")) return null;
-  const what = `all ${status} ${kind === "" ? "jobs" : `jobs of the kind ${kind}`}`;
+  const where = collection === "" ? "" : ` on documents of ${collection}`;
+  const what = `all ${status} ${kind === "" ? "jobs" : `jobs of the kind ${kind}`}${where}`;
   const act = () => {
     if (!confirm(`${isRepeated ? "Start again" : "Cancel"} ${what}?`)) return;
     run(async () => {
-      const body = { status, ...(kind === "" ? {} : { kind }) };
+      const body = { status, ...(kind === "" ? {} : { kind }), ...(collection === "" ? {} : { collection }) };
       const { done, skipped, hasMore } = await post(isRepeated ? "/jobs/retry" : "/jobs/cancel", body);
       setNote(
         `${done} ${isRepeated ? "started again" : "cancelled"}, ${skipped} skipped${hasMore ? "; there are more" : ""}.`,
@@ -143,9 +146,16 @@ const aboutLabels = {
   workflowId: "Workflow",
   executionId: "Execution",
   documentId: "Document",
+  collection: "Collection",
   batchId: "Batch",
   responseId: "Response",
 };
+
+/** What a job works on: an id with its page, or a collection. @param {string} name @param {string} value */
+const aboutValue = (name, value) =>
+  name === "collection"
+    ? html`<a href=${`/console/documents?${toQuery({ collection: value })}`}>${value}</a> (<a href=${`${path}?${toQuery({ collection: value })}`}>its runs</a>)`
+    : html`<${IdLink} id=${value} />`;
 
 /** One job, live, with what it works on. @param {{ id: string }} props */
 export function Run({ id }) {
@@ -180,7 +190,7 @@ export function Run({ id }) {
       ["Trace", traceId && html`<code>${traceId}</code>`],
       ...Object.entries(about)
         .filter(([name]) => !detail.value || !["agentId", "workflowId"].includes(name)) // which the run's own part shows
-        .map(([name, value]) => /** @type {const} */ ([aboutLabels[name] ?? name, html`<${IdLink} id=${value} />`])),
+        .map(([name, value]) => /** @type {const} */ ([aboutLabels[name] ?? name, aboutValue(name, value)])),
     ]} />
     <${Problem} error=${error} /><${Actions} job=${job.value} detail=${detail.value} onChange=${reload} />
     <${Problem} error=${detail.error} />

@@ -1,5 +1,7 @@
+import { useState } from "preact/hooks";
 import { post, put, remove } from "./api.js";
 import { useDraft } from "./drafts.js";
+import { useDefinitionNames } from "./filters.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
@@ -7,10 +9,10 @@ import { Badge, Copy, Facts, Field, IdLink, Problem, Table, Text, Time } from ".
 
 /** What starts without a request, and what is told to servers elsewhere. */
 
-/** What a target is, in a few words. @param {any} target */
-const targetText = ({ agentId, workflowId, composite, ingest, refresh }) => {
+/** What a target is, in a few words. @param {any} target @param {Map<string, string>} names of agents and workflows */
+const targetText = ({ agentId, workflowId, composite, ingest, refresh }, names) => {
   const id = agentId ?? workflowId;
-  if (id) return html`<${IdLink} id=${id} />`;
+  if (id) return html`<${IdLink} id=${id} text=${names.get(id)} />`;
   if (composite) return `${composite.pattern} (${composite.profile})`;
   return ingest ? `read ${ingest.url}` : `read ${refresh.collection} again`;
 };
@@ -28,7 +30,9 @@ const stateOf = ({ enabled, disabledBecause }) =>
 
 /** A form that makes something of JSON. @param {{ label: string, path: string, example: object, onMade: () => void }} props */
 function NewByJson({ label, path, example, onMade }) {
-  const [text, setText, forget] = useDraft(path, JSON.stringify(example, null, 2));
+  const original = JSON.stringify(example, null, 2);
+  const [text, setText, forget] = useDraft(path, original);
+  const [isKept] = useState(text !== original); // who comes back sees what was not sent
   const { run, error, isBusy } = useAction();
   /** @param {Event} event */
   const submit = (event) => {
@@ -41,7 +45,7 @@ function NewByJson({ label, path, example, onMade }) {
       },
     );
   };
-  return html`<details><summary>${label}</summary><form onSubmit=${submit}><${Field} label="As JSON" rows="9" value=${text} onInput=${setText} spellcheck="false" />
+  return html`<details open=${isKept}><summary>${label}</summary><form onSubmit=${submit}><${Field} label="As JSON" rows="9" value=${text} onInput=${setText} spellcheck="false" />
     <button type="submit" disabled=${isBusy}>Make it</button></form><${Problem} error=${error} /></details>`;
 }
 
@@ -80,6 +84,7 @@ const triggerFields = ["event", "when", "target", "inputFrom", "version"];
 function Schedule({ id }) {
   const { value, error, reload } = useLoad(`/schedules/${id}`);
   const firings = useList(`/schedules/${id}/firings?limit=50`);
+  const names = useDefinitionNames();
   const { run, error: failure, isBusy } = useAction();
   if (!value) return html`<h1>Schedule</h1><${Problem} error=${error} />`;
   const again = () => {
@@ -90,7 +95,7 @@ function Schedule({ id }) {
   const toggle = () =>
     run(() => put(`/schedules/${id}`, { ...bodyOf(value, scheduleFields), enabled: !value.enabled }), again);
   return html`<h1>${value.name} ${stateOf(value)}</h1>
-    <${Facts} facts=${[["Times", timesText(value)], ["Starts", targetText(value.target)], ["When the job before has not ended", value.overlap], ["Firings that were missed", value.catchUp], ["Jitter", value.jitterMs ? `${value.jitterMs} ms` : ""], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
+    <${Facts} facts=${[["Times", timesText(value)], ["Starts", targetText(value.target, names)], ["When the job before has not ended", value.overlap], ["Firings that were missed", value.catchUp], ["Jitter", value.jitterMs ? `${value.jitterMs} ms` : ""], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
     <${Text} value=${value.input} label="The input" />
     <p class="actions"><button type="button" disabled=${isBusy} onClick=${() => run(() => post(`/schedules/${id}/run`, undefined), again)}>Start it now</button>
       <button type="button" disabled=${isBusy} onClick=${toggle}>${value.enabled ? "Disable" : "Enable"}</button>
@@ -108,12 +113,13 @@ function Schedule({ id }) {
 export function Trigger({ id }) {
   const { value, error, reload } = useLoad(`/triggers/${id}`);
   const firings = useList(`/triggers/${id}/firings?limit=50`);
+  const names = useDefinitionNames();
   const { run, error: failure, isBusy } = useAction();
   if (!value) return html`<h1>Trigger</h1><${Problem} error=${error} />`;
   const toggle = () =>
     run(() => put(`/triggers/${id}`, { ...bodyOf(value, triggerFields), enabled: !value.enabled }), reload);
   return html`<h1>On ${value.event} ${stateOf(value)}</h1>
-    <${Facts} facts=${[["If", value.when && html`<code>${value.when}</code>`], ["Starts", targetText(value.target)], ["With", value.inputFrom && html`<code>${value.inputFrom}</code>`], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
+    <${Facts} facts=${[["If", value.when && html`<code>${value.when}</code>`], ["Starts", targetText(value.target, names)], ["With", value.inputFrom && html`<code>${value.inputFrom}</code>`], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
     <p class="actions"><button type="button" disabled=${isBusy} onClick=${toggle}>${value.enabled ? "Disable" : "Enable"}</button>
       <button type="button" disabled=${isBusy} onClick=${() => run(removal(`/triggers/${id}`, "trigger"))}>Delete</button></p><${Problem} error=${failure} />
     <h2>Firings</h2><${Table} list=${firings} columns=${firingColumns} row=${firingRow} empty="It has not started anything yet." />`;
@@ -159,10 +165,11 @@ export function Schedules({ id, me }) {
 function All({ me }) {
   const schedules = useList("/schedules?limit=50");
   const triggers = useList("/triggers?limit=50");
+  const names = useDefinitionNames();
   return html`<h1>Schedules and events</h1><h2>Schedules</h2>
-    <${Table} list=${schedules} columns=${["Schedule", "Times", "Next", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.scheduleId} text=${one.name} /></td><td>${timesText(one)}</td><td><${Time} at=${one.nextAt} /></td><td>${targetText(one.target)}</td><td>${stateOf(one)}</td></tr>`} empty="Nothing is scheduled. Make a schedule: it starts an agent, a workflow or a reading of documents at its times." />
+    <${Table} list=${schedules} columns=${["Schedule", "Times", "Next", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.scheduleId} text=${one.name} /></td><td>${timesText(one)}</td><td><${Time} at=${one.nextAt} /></td><td>${targetText(one.target, names)}</td><td>${stateOf(one)}</td></tr>`} empty="Nothing is scheduled. Make a schedule: it starts an agent, a workflow or a reading of documents at its times." />
     <${NewByJson} label="Make a schedule" path="/schedules" onMade=${schedules.reload} example=${{ name: "Morning report", cron: "0 9 * * 1-5", timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, target: { agentId: "agt_…" }, input: "What came in yesterday?" }} />
-    <h2>Triggers</h2><${Table} list=${triggers} columns=${["Event", "If", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.triggerId} text=${one.event} /></td><td><code>${one.when ?? ""}</code></td><td>${targetText(one.target)}</td><td>${stateOf(one)}</td></tr>`} empty="Nothing is triggered. Make a trigger: it starts a workflow or an agent when an event comes in." />
+    <h2>Triggers</h2><${Table} list=${triggers} columns=${["Event", "If", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.triggerId} text=${one.event} /></td><td><code>${one.when ?? ""}</code></td><td>${targetText(one.target, names)}</td><td>${stateOf(one)}</td></tr>`} empty="Nothing is triggered. Make a trigger: it starts a workflow or an agent when an event comes in." />
     <${NewByJson} label="Make a trigger" path="/triggers" onMade=${triggers.reload} example=${{ event: "ticket.opened", when: "event.data.priority == 'high'", target: { workflowId: "wf_…" } }} />
     ${me.role === "member" ? html`<p class="hint">Admins manage event sources and webhooks.</p>` : html`<${Servers} />`}`;
 }

@@ -47,10 +47,15 @@ export const openDialog = (dialog) => {
 const stay = (event) => event.preventDefault();
 
 /**
- * Asks for a key over the page when its session has ended: what was typed there stays.
- * @param {{ reason: string, onSignedIn: (me: any) => void }} props
+ * Asks to sign in over the page when its session has ended: what was typed there stays. `children`: the form.
+ * @param {{ reason: string, children?: any }} props
  */
-export function SignInAgain({ reason, onSignedIn }) {
+export function OverPage({ reason, children }) {
   return html`<dialog ref=${openDialog} onCancel=${stay} aria-labelledby="sign-in-again"><h2 id="sign-in-again">Sign in again</h2>
-    <p role="status">${reason} What you have typed on the page stays.</p><${SignInForm} onSignedIn=${onSignedIn} /></dialog>`;
+    <p role="status">${reason} What you have typed on the page stays.</p>${children}</dialog>`;
+}
+
+/** @param {{ reason: string, onSignedIn: (me: any) => void }} props */
+export function SignInAgain({ reason, onSignedIn }) {
+  return html`<${OverPage} reason=${reason}><${SignInForm} onSignedIn=${onSignedIn} /></${OverPage}>`;
 }

@@ -45,6 +45,7 @@
 button{font:inherit;cursor:pointer}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}
 .bubble{position:fixed;${edge}:1.25rem;bottom:1.25rem;width:3.5rem;height:3.5rem;border:0;border-radius:50%;background:var(--accent);color:var(--on-accent);font-size:1.5rem;box-shadow:0 4px 16px #0005;z-index:2147483000}
+.bubble svg{vertical-align:middle}
 .panel{position:fixed;${edge}:1.25rem;bottom:5.5rem;width:min(24rem,calc(100vw - 2.5rem));height:min(32rem,calc(100vh - 7rem));display:flex;flex-direction:column;background:Canvas;color:CanvasText;border:1px solid #8886;border-radius:12px;box-shadow:0 8px 32px #0005;overflow:hidden;z-index:2147483000}
 .panel[hidden]{display:none}
 header{display:flex;align-items:center;padding:.6rem .9rem;border-bottom:1px solid #8884;font-weight:600}
@@ -167,13 +168,17 @@ form button:disabled{opacity:.5;cursor:default}
     scrollDown();
     return item;
   };
+  /** Answers that are shown as they were written, since the renderer is not there yet, and what they say. */
+  const plain = new Map();
   /** Shows an answer so far, as Markdown once its renderer is there. */
-  const fill = (item, { content, links }) => {
+  const fill = (item, turn) => {
+    const { content, links } = turn;
     item.classList.toggle("rendered", showMarkdown !== undefined);
     if (showMarkdown) {
       showMarkdown(item.firstChild, content, scrollDown, links);
       return;
     }
+    plain.set(item, turn);
     item.firstChild.textContent = content;
     scrollDown();
   };
@@ -215,8 +220,10 @@ form button:disabled{opacity:.5;cursor:default}
     panel.hidden = false;
     bubble.ariaExpanded = "true";
     save();
-    await loadRenderer();
     if (log.childElementCount === 0) showAll();
+    await loadRenderer();
+    for (const [item, turn] of plain) fill(item, turn);
+    plain.clear();
   };
   const leave = () => {
     panel.hidden = true;

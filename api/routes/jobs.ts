@@ -9,6 +9,7 @@ import { defined } from "../../src/lib/defined.ts";
 import { notFound } from "../../src/lib/errors.ts";
 import { idSchema, newId } from "../../src/lib/ids.ts";
 import type { Platform } from "../../src/platform.ts";
+import { chooseCollections, collectionNameSchema } from "../../src/rag/collections.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { type JobState, jobStates, openStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
@@ -29,11 +30,14 @@ const PAGE = 100;
 
 const params = z.object({ id: idSchema("job") });
 
+const collection = collectionNameSchema.optional().describe("Jobs on documents of this collection");
+
 const manySchema = named(
   "JobFilter",
   z.strictObject({
     kind: z.enum(jobKinds).optional(),
     status: z.enum(jobStates).optional(),
+    collection,
     parentJobId: idSchema("job").optional(),
   }),
 );
@@ -58,6 +62,7 @@ export const jobRoutes = [
       kind: z.enum(jobKinds).optional(),
       status: z.enum(jobStates).optional(),
       ...filterQuery,
+      collection,
       startedBy: z.string().min(1).max(200).optional().describe("The subject of the key that asked for it"),
       keyId: idSchema("apiKey").optional(),
       parentJobId: idSchema("job").optional().describe("The jobs that this one has started and waits for"),
@@ -65,6 +70,7 @@ export const jobRoutes = [
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
     async result({ query, caller, platform }) {
       const { tenantId } = caller;
+      chooseCollections(caller, query.collection);
       const keyId = ownKeyOf(caller) ?? query.keyId;
       if (query.keyId !== undefined && query.keyId !== keyId) return { data: [], nextCursor: null };
       await platform.approvals.expireOverdue(tenantId);
@@ -199,21 +205,17 @@ type Many = z.output<typeof manySchema> & { states: readonly JobState[]; isRepea
 async function withMany(
   { jobs }: Pick<Platform, "jobs">,
   caller: Caller,
-  { kind, status, states, parentJobId, isRepeated }: Many,
+  { status, states, ...filter }: Many,
   work: (jobId: string) => Promise<boolean>,
 ) {
   const { tenantId } = caller;
+  chooseCollections(caller, filter.collection);
   const result = { done: 0, skipped: 0, hasMore: false };
   const wanted = status === undefined ? states : states.filter((state) => state === status);
   for (const state of wanted) {
     let cursor: string | undefined;
     do {
-      const page = {
-        limit: PAGE,
-        ...defined({ cursor, kind, parentJobId, isRepeated }),
-        status: state,
-        keyId: ownKeyOf(caller),
-      };
+      const page = { limit: PAGE, ...defined({ cursor, ...filter }), status: state, keyId: ownKeyOf(caller) };
       const { data, nextCursor } = await jobs.list(tenantId, page);
       for (const { _id } of data) {
         if (result.done + result.skipped >= MANY) return { ...result, hasMore: true };

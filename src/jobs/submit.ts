@@ -19,7 +19,7 @@ export type Submission = {
   jobId?: string;
   /** Ids in the payload, except those of job and tenant. */
   ids: Record<string, string>;
-  /** Ids of what the job makes, for the 202 body. */
+  /** Ids of what the job makes, and where, for the 202 body and as filters of lists. */
   subject: Record<string, string>;
   /** Title of the job: its subject in a few words. */
   title?: string;

@@ -1,5 +1,6 @@
 import { submitWork, type Work } from "../jobs/work.ts";
 import { AppError, notFound, toErrorView } from "../lib/errors.ts";
+import { collectionOf } from "../store/collection-filter.ts";
 import type { DocumentRecord } from "../store/document-record.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Caller } from "../tenancy/roles.ts";
@@ -67,5 +68,6 @@ export function submitDocument(
     deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
   const work = isNew ? deps.work : { ...deps.work, reject: fail }; // queries still see a known document
   const { title, keyId } = record;
-  return submitWork(deps.jobs, work, { record, isInteractive, title, startedBy: subject, keyId });
+  const about = { title, startedBy: subject, keyId, subject: { collection: collectionOf(record) } };
+  return submitWork(deps.jobs, work, { record, isInteractive, ...about });
 }

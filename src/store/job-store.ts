@@ -38,6 +38,11 @@ export const jobCollection = defineCollection<JobRecord>({
       name: "workflow_newest",
       partialFilterExpression: { "subject.workflowId": { $exists: true } },
     },
+    {
+      key: { tenantId: 1, "subject.collection": 1, _id: -1 },
+      name: "collection_newest",
+      partialFilterExpression: { "subject.collection": { $exists: true } },
+    },
     { key: { tenantId: 1, queue: 1 }, name: "tenant_queued", partialFilterExpression: { status: "queued" } },
     { key: { checkAt: 1 }, name: "check", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
@@ -92,6 +97,7 @@ type JobQuery = PageQuery &
     startedBy?: string | undefined;
     agentId?: string | undefined;
     workflowId?: string | undefined;
+    collection?: string | undefined;
     q?: string | undefined;
     isRepeated?: false | undefined;
   };
@@ -209,9 +215,13 @@ async function findJobs(
   tenantId: string,
   { q, from, to, ...query }: JobQuery,
 ): Promise<Page<JobSummaryRecord>> {
-  const { kind, status, keyId, parentJobId, startedBy, agentId, workflowId, isRepeated, ...page } = query;
-  const repeat = isRepeated === false ? { "repeat.isDone": { $ne: true } } : {};
-  const about = { "subject.agentId": agentId, "subject.workflowId": workflowId, ...repeat };
+  const { kind, status, keyId, parentJobId, startedBy, agentId, workflowId, collection, isRepeated, ...page } = query;
+  const about = {
+    "subject.agentId": agentId,
+    "subject.workflowId": workflowId,
+    "subject.collection": collection,
+    ...(isRepeated === false ? { "repeat.isDone": { $ne: true } } : {}),
+  };
   const filter = defined({ kind, status, keyId, parentJobId, startedBy, ...about });
   const wanted = { tenantId, ...inTime("job", { from, to }, page), filter };
   if (q === undefined) return findPage(jobs, { ...wanted, fields: projection });

@@ -69,6 +69,68 @@ describe("the list of jobs", () => {
     expect(await ids(member, `from=${before}&to=${after}&limit=2&cursor=${jobs[2]}`)).to.deep.equal([jobs[1], jobs[0]]);
   });
 
+  describe("of a collection", () => {
+    let limited: ApiClient;
+    let other: string[] = [];
+    let ownJob = "";
+    const ingest = async (client: ApiClient | undefined, body: object) => {
+      const answer = await client?.post("/rag/ingest", { content: "The seal is made of rubber.", ...body }, later);
+      expect(answer?.status, answer?.text).to.equal(202);
+      return answer?.string("jobId") ?? "";
+    };
+    before(async () => {
+      const about = { role: "member", subject: "reader@test", collections: ["seals"] };
+      limited = makeClient({ url: test.url, key: (await owner?.post("/keys", about))?.string("key") ?? "" });
+      other = [
+        await ingest(member, { collection: "seals" }),
+        await ingest(owner, { collection: "seals", title: "Ring" }),
+      ];
+      ownJob = await ingest(limited, {}); // the only collection of its key
+      await ingest(member, {});
+    });
+
+    it("has the jobs on its documents alone, beside the other filters", async () => {
+      const all = [ownJob, ...other.toReversed()];
+      expect(await ids(member, "collection=seals")).to.deep.equal(all);
+      expect(await ids(member, "collection=seals&kind=ingestion&q=ring")).to.deep.equal([other[1]]);
+      expect(await ids(member, "collection=seals&startedBy=member@test")).to.deep.equal([other[0]]);
+      expect(await ids(member, `collection=seals&limit=2&cursor=${other[1]}`)).to.deep.equal([other[0]]);
+      expect(await ids(member, "collection=default")).to.have.length(1);
+      expect(await ids(member, "collection=nowhere")).to.deep.equal([]);
+    });
+
+    it("names it in what each is about, and in the 202", async () => {
+      const { at } = (await member?.get(`/jobs/${ownJob}`)) ?? { at: () => undefined };
+      expect(at("about")).to.include({ collection: "seals" });
+      const body = { url: "https://docs.example/ring", collection: "seals" };
+      const accepted = await member?.post("/rag/ingest", body, later);
+      expect(accepted?.at("collection")).to.equal("seals");
+      await member?.post(`/jobs/${accepted?.string("jobId")}/cancel`, {});
+      const again = await member?.post(`/jobs/${accepted?.string("jobId")}/retry`, {});
+      expect(again?.status, again?.text).to.equal(202);
+      expect((await ids(member, "collection=seals"))[0], "a retry is one of them").to.equal(again?.at("jobId"));
+    });
+
+    it("shows a limited key its own, and refuses a collection that is not its own", async () => {
+      expect(await ids(limited, "collection=seals")).to.deep.equal([ownJob]);
+      for (const answer of [
+        await limited.get("/jobs?collection=default"),
+        await limited.post("/jobs/cancel", { collection: "default" }),
+      ])
+        expect([answer.status, answer.at("error.code")]).to.deep.equal([403, "insufficient_scope"]);
+    });
+
+    it("are cancelled and repeated together", async () => {
+      const count = (await ids(member, "collection=seals&status=queued")).length;
+      const { at } = (await member?.post("/jobs/cancel", { collection: "seals" })) ?? { at: () => undefined };
+      expect([at("done"), at("hasMore")]).to.deep.equal([count, false]);
+      expect(await ids(member, "collection=seals&status=queued")).to.deep.equal([]);
+      expect(await ids(member, "collection=default&status=queued")).to.have.length(1);
+      const again = await member?.post("/jobs/retry", { collection: "seals", status: "cancelled" });
+      expect(again?.at("done")).to.be.at.least(3);
+    });
+  });
+
   it("shows a key that is limited to collections its own alone, whatever it asks for", async () => {
     const about = { role: "member", subject: "limited@test", collections: ["manuals"] };
     const made = await owner?.post("/keys", about);
@@ -79,7 +141,15 @@ describe("the list of jobs", () => {
     expect(await ids(limited, `keyId=${keyId}`)).to.deep.equal([]);
   });
 
-  for (const query of ["agentId=desk", "from=yesterday", "q=", `q=${"x".repeat(201)}`, "agentid=x", "startedBy="])
+  for (const query of [
+    "agentId=desk",
+    "from=yesterday",
+    "q=",
+    `q=${"x".repeat(201)}`,
+    "agentid=x",
+    "startedBy=",
+    "collection=a b",
+  ])
     it(`refuses ${query.slice(0, 20)}`, async () => {
       expect((await member?.get(`/jobs?${query}`))?.status).to.equal(400);
     });

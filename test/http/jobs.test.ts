@@ -54,7 +54,7 @@ describe("jobs over HTTP", () => {
     const listed = await member.get("/jobs?kind=ingestion&limit=1");
     expect(listed.at("data[0]")).to.deep.include({
       jobId: accepted.at("jobId"),
-      about: { documentId: accepted.at("documentId") },
+      about: { documentId: accepted.at("documentId"), collection: "default" },
       title: "doc 31",
       startedBy: "member@test",
     });

@@ -156,6 +156,37 @@ describe("the console's screens, with names that others chose", function () {
     expect(window.faults).to.deep.equal([]);
   });
 
+  it("the runs on a collection's documents are reached from it and from a document, and stay live", async () => {
+    const { page } = window;
+    const owner = makeClient({ url: test.url, key: test.keys.owner });
+    const ingest = (collection: string, title: string) =>
+      owner.post("/rag/ingest", { content: `The ${title} swims.`, title, collection });
+    await ingest("walruses", "Old walrus");
+    await ingest("default", "Old seal");
+    await page.goto("/console/documents?collection=walruses");
+    await page.getByRole("link", { name: "Old walrus" }).click();
+    await page.getByRole("link", { name: "its runs" }).click();
+    await page.getByText("On documents of the collection walruses").waitFor();
+    const rows = page.locator("td.what");
+    await rows.filter({ hasText: "Old walrus" }).waitFor();
+    await ingest("default", "Young seal");
+    await ingest("walruses", "Young walrus");
+    await rows.filter({ hasText: "Young walrus" }).waitFor();
+    expect((await rows.allInnerTexts()).join()).not.to.include("seal");
+    await look(page, "runs on a collection");
+    await page.getByRole("link", { name: "Young walrus" }).click();
+    await page.locator(".facts").getByRole("link", { name: "walruses" }).click();
+    await page.getByRole("link", { name: "Runs on documents of walruses" }).click();
+    await rows.filter({ hasText: "Old walrus" }).waitFor();
+    await page.getByLabel("Status").selectOption("failed");
+    const retry = page.getByRole("button", {
+      name: "Retry all failed jobs of the kind ingestion on documents of walruses",
+    });
+    await retry.click();
+    await page.getByText("0 started again, 0 skipped.").waitFor();
+    expect(window.faults).to.deep.equal([]);
+  });
+
   it("Operator shows them as text, by a session that no script reads, and ends it", async () => {
     const { page } = window;
     await page.goto("/console/operator");

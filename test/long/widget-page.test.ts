@@ -92,7 +92,7 @@ describe("the widget on a page of another origin", function () {
       const { page, errors, asked, leave } = await open(`data-key="${key}" data-title="Ask us"`, look);
       await askWidget(page);
       const answer = page.locator(".turn.rendered", { has: page.locator(".sources") });
-      await answer.waitFor();
+      await answer.locator("table").waitFor(); // Markdown is shown a frame after the sources
       expect(await answer.locator(".sources li").textContent()).to.match(
         /Pump manual.*P-100\s*.?Bleed the pump before each/s,
       );
@@ -111,6 +111,20 @@ describe("the widget on a page of another origin", function () {
       expect(asked).to.deep.equal(new Set([shop.origin, new URL(test.url).origin]));
       await leave();
     }
+  });
+
+  it("shows the greeting and an answer at once, and as Markdown when its renderer has come", async () => {
+    upstream.setDefault({ pieces: ['Before **each** season [1: "Bleed the pump before"].'] });
+    const { page, leave } = await open(`data-key="${await makeKey()}"`);
+    const held = Promise.withResolvers<void>();
+    await page.route("**/widget/files/safe-markdown.js", (route) => held.promise.then(() => route.continue()));
+    await askWidget(page);
+    await page.locator(".turn:not(.rendered)", { has: page.locator(".sources") }).waitFor();
+    expect(await page.locator(".turn").allInnerTexts()).to.have.lengthOf(3);
+    held.resolve();
+    await page.locator(".turn.rendered strong", { hasText: "each" }).waitFor();
+    expect(await page.locator(".turn").allInnerTexts()).to.have.lengthOf(3);
+    await leave();
   });
 
   it("keeps the conversation over a reload, until a new one is begun", async () => {

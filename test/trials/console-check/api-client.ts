@@ -27,6 +27,15 @@ export function makeApiClient(url: string, key: string) {
   };
 }
 
+/** Ends the session of these cookies, as a browser that has them does. */
+export async function endSession(url: string, path: "/session" | "/operator/session", cookies: readonly Cookie[]) {
+  const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
+  const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
+  const { status } = await fetch(url + path, { method: "DELETE", headers: { cookie, origin: url }, signal });
+  if (status >= 300) throw new Error(`Ending the session answers ${status}`);
+}
+type Cookie = { name: string; value: string };
+
 /** The status of `/me` for what a client sends. */
 export async function statusOfMe(url: string, headers: Record<string, string>): Promise<number> {
   return (await fetch(`${url}/me`, { headers, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) })).status;

@@ -88,6 +88,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   await step("be the operator", async () => {
     await walk.signInAsOperator(operator, adminToken);
     await walk.manageAsOperator(operator);
+    await walk.refreshAsOperator(operator, desk);
     faults.push(...(await lookAround(operator, ["/console/operator"], pictures)));
   });
   await edit(editor, { desk, step });
@@ -126,6 +127,7 @@ async function begin(editor: Window, { desk, apiKey, step }: { desk: Desk; apiKe
     await forms.nestSteps(editor);
   });
   await step("rate an answer, and open what it cites", () => many.rateAnswer(editor, desk));
+  await step("keep what was typed into schedules, and make them", () => forms.keepSchedules(editor, desk));
 }
 
 /** Writes definitions by their forms, and handles much at once. */

@@ -1,3 +1,5 @@
+import { pollUntil } from "../../support/poll-until.ts";
+import { endSession } from "./api-client.ts";
 import type { Window } from "./browser.ts";
 import type { Desk } from "./desk.ts";
 import { MODEL } from "./walk.ts";
@@ -149,13 +151,9 @@ export async function keepForms(window: Window, { url, apiKey, call }: Desk): Pr
   await page.goto(`/console/agents/${agentId}`);
   await page.getByLabel("Question").fill("When is");
   await page.getByLabel("Its prompt").fill("The second.");
-  const cookie = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
-  await fetch(`${url}/session`, { method: "DELETE", headers: { cookie, origin: url } });
+  await endSession(url, "/session", await context.cookies());
   await page.getByRole("button", { name: "Save as version 2" }).click();
-  const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Your API key").fill(apiKey);
-  await dialog.getByRole("button", { name: "Sign in" }).click();
-  await dialog.waitFor({ state: "detached" });
+  await signInAgain(page, apiKey);
   mustEqual(await page.getByLabel("Question").inputValue(), "When is");
   await page.reload();
   mustEqual(await page.getByLabel("Question").inputValue(), "When is");
@@ -164,4 +162,49 @@ export async function keepForms(window: Window, { url, apiKey, call }: Desk): Pr
   await page.getByRole("button", { name: "Save as version 3" }).waitFor();
   mustEqual(await page.getByLabel("Question").inputValue(), "When is"); // which the saving has not sent
   await page.getByLabel("Question").fill("");
+}
+
+async function signInAgain(page: Page, apiKey: string): Promise<void> {
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Your API key").fill(apiKey);
+  await dialog.getByRole("button", { name: "Sign in" }).click();
+  await dialog.waitFor({ state: "detached" });
+}
+
+/** Schedules, triggers and webhooks: what was typed into their forms outlives both too, and is then made. */
+export async function keepSchedules({ page, context }: Window, { url, apiKey, call, provider }: Desk): Promise<void> {
+  const steps = [{ id: "end", type: "set", values: { a: 1 } }];
+  const { workflowId } = await call("POST", "/workflows", { body: { name: "Started", steps } });
+  const target = { workflowId };
+  const forms = [
+    { what: "schedule", body: { name: "Nightly reading", cron: "0 3 * * *", timezone: "UTC", target } },
+    { what: "trigger", body: { event: "pump.stopped", target } },
+    { what: "webhook", body: { url: `${provider.origin}/told`, events: ["budget.exhausted"] } }, // which nothing here does
+  ].map(({ what, body }) => {
+    const form = page.locator("details", { hasText: `Make a ${what}` });
+    return { form, field: form.getByLabel("As JSON"), text: JSON.stringify(body, null, 2) };
+  });
+  const mustBeKept = async () => {
+    for (const { field, text } of forms) mustEqual(await field.inputValue(), text);
+  };
+  await page.goto("/console/schedules");
+  for (const { form, field, text } of forms) {
+    await form.locator("summary").click();
+    await field.fill(text);
+  }
+  await endSession(url, "/session", await context.cookies());
+  const [schedule] = forms;
+  await schedule?.form.getByRole("button", { name: "Make it" }).click();
+  await signInAgain(page, apiKey);
+  await mustBeKept();
+  await page.reload();
+  await mustBeKept();
+  for (const { form, field, text } of forms) {
+    await form.getByRole("button", { name: "Make it" }).click(); // which only an open form shows
+    await pollUntil(async () => (await field.inputValue()) !== text); // it was sent, so the example is back
+  }
+  for (const name of ["Nightly reading", "pump.stopped", `${provider.origin}/told`])
+    await page.locator("tbody").getByRole("link", { name }).waitFor();
+  await page.getByRole("link", { name: "Home", exact: true }).click(); // nothing is asked: all was sent
+  await page.getByRole("heading", { name: "Home" }).waitFor();
 }

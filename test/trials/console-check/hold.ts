@@ -1,4 +1,5 @@
 import { hostPid } from "../../support/service-pids.ts";
+import { endSession } from "./api-client.ts";
 import type { Window } from "./browser.ts";
 import type { Desk } from "./desk.ts";
 
@@ -12,14 +13,20 @@ export async function goAround({ page, settle }: Window): Promise<void> {
   const link = page.locator("tbody tr").nth(70).locator("a").first();
   await link.scrollIntoViewIfNeeded();
   await settle();
-  const before = { y: Number(await page.evaluate("scrollY")), title: await page.title() };
-  await link.click();
+  // The list is live: of what the reader has clicked the place counts, and where it is at that moment.
+  const href = await link.getAttribute("href");
+  const topOf = `document.querySelector('tbody a[href="${href}"]')?.getBoundingClientRect().top ?? -1`;
+  await page.evaluate(
+    `addEventListener("click", () => { window.clickedAt = ${topOf}; }, { capture: true, once: true })`,
+  );
+  const title = await page.title();
+  await page.locator(`tbody a[href="${href}"]`).click();
   await page.locator(".facts").first().waitFor();
-  if ((await page.title()) === before.title) throw new Error("The page of a run has the title of the list");
+  if ((await page.title()) === title) throw new Error("The page of a run has the title of the list");
   await page.goBack();
   await page.locator("tbody tr").nth(80).waitFor();
-  const y = Number(await page.evaluate("scrollY"));
-  if (Math.abs(y - before.y) > 2) throw new Error(`Back is at ${y}, not at ${before.y}`);
+  const [before, after] = [Number(await page.evaluate("clickedAt")), Number(await page.evaluate(topOf))];
+  if (Math.abs(after - before) > 2) throw new Error(`Back has the row at ${after}, not at ${before}`);
   await page.keyboard.press("j");
   await page.keyboard.press("j");
   await page.locator("tbody tr").nth(1).locator("a:focus").first().waitFor();
@@ -33,7 +40,7 @@ export async function goAround({ page, settle }: Window): Promise<void> {
 }
 
 /** Search and range are in the address, and find the one of many. */
-export async function findOne({ page }: Window): Promise<void> {
+export async function findOne({ page, settle }: Window): Promise<void> {
   await page.goto("/console/runs");
   await page.getByRole("searchbox").fill("before 77");
   await page.getByRole("button", { name: "Find" }).click();
@@ -48,6 +55,7 @@ export async function findOne({ page }: Window): Promise<void> {
   await search();
   await page.getByLabel("Time").selectOption("day");
   await page.waitForURL(/range=day/);
+  await settle(); // until then the rows are those of the list before
   await search();
   const rows = await page.locator("tbody tr").count();
   if (rows !== 1) throw new Error(`${rows} rows hold the text`);
@@ -60,8 +68,7 @@ export async function outliveSession(window: Window, { url, apiKey }: Desk): Pro
   await page.goto("/approvals");
   await page.getByRole("link", { name: "Complaint: approve" }).first().click();
   await page.getByLabel("Comment (optional)").fill(text);
-  const cookie = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
-  await fetch(`${url}/session`, { method: "DELETE", headers: { cookie, origin: url } });
+  await endSession(url, "/session", await context.cookies());
   await page.getByRole("button", { name: "Approve" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Your API key").fill(apiKey);

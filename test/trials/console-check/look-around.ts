@@ -14,7 +14,7 @@ const QUALITY = 0.75;
 
 export type Places = { lists: string[]; details: string[] };
 
-/** Every screen that the navigation names, and the first thing that each of them lists. */
+/** Every screen that the navigation names, and the first thing of each kind that they list. */
 export async function findPlaces({ page, settle }: Window): Promise<Places> {
   await page.goto("/");
   await page.locator("header nav a").first().waitFor();
@@ -22,17 +22,20 @@ export async function findPlaces({ page, settle }: Window): Promise<Places> {
     "[...document.querySelectorAll('header nav a')].map((link) => link.getAttribute('href'))",
   )) as string[]; // as written above
   lists.push("/console/feedback"); // which the navigation does not name
-  const details: string[] = [];
+  const details = new Map<string, string>();
   for (const list of lists) {
     await page.goto(list === "/console/runs" ? `${list}?kind=agent` : list); // whose pages show most
     await page.locator("main h1").first().waitFor();
     await settle();
-    const first = (await page.evaluate(
-      "[...document.querySelectorAll('tbody a')].find(({ pathname, search }) => search === '' && /_[0-9A-Z]{26}$/.test(pathname))?.pathname",
-    )) as string | undefined; // as written above
-    if (first) details.push(first);
+    const listed = (await page.evaluate(
+      "[...document.querySelectorAll('tbody a')].filter(({ search }) => search === '').map(({ pathname }) => pathname)",
+    )) as string[]; // as written above
+    for (const path of listed) {
+      const [, kind] = /^\/console\/([a-z-]+)\/[a-z]+_[0-9A-Z]{26}$/.exec(path) ?? [];
+      if (kind && !details.has(kind)) details.set(kind, path);
+    }
   }
-  return { lists, details };
+  return { lists, details: [...details.values()] };
 }
 
 /** Every place in every look; returns what is wrong with them. `pictures`: a folder for a picture of each. */

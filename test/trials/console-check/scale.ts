@@ -51,6 +51,7 @@ const listsOf = ({ agentId, workflowId }: { agentId: string; workflowId: string 
   ...[
     ...["q=desk+4711", "q=nowhere", `from=${lastWeek()}`, `from=${lastWeek()}&to=${lastWeek(3)}&status=failed`],
     ...[`agentId=${agentId}`, `workflowId=${workflowId}`, "startedBy=bootstrap", "startedBy=nobody"],
+    ...["collection=default", "collection=nowhere"],
   ].map((filter) => `/jobs?limit=50&${filter}`),
   ...["q=none", "q=desk", `from=${lastWeek()}&to=${lastWeek(3)}`, `agentId=${agentId}`].map(
     (filter) => `/ai/logs?limit=50&${filter}`,

@@ -5,6 +5,8 @@ import { MODEL } from "./walk.ts";
 
 /** What four users of a console do often, each from the home page, in few actions. */
 
+/** What one action, and what it shows, may take, in ms: also on a machine that does much else. */
+const ACTION_TIMEOUT_MS = 60_000;
 /** Most actions of a task: a click, a choice, a text that is written. To look is no action. */
 const MAX_ACTIONS = 6;
 const usage = { prompt_tokens: 900, completion_tokens: 200 };
@@ -299,7 +301,7 @@ export async function doTasks(
   { provider, call }: { provider: FakeProvider; call: ApiClient },
 ): Promise<string[]> {
   const faults: string[] = [];
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(ACTION_TIMEOUT_MS);
   for (const { name, prepare, act } of tasks) {
     try {
       const around = { provider, call, page };

@@ -1,6 +1,7 @@
 import type { FakeProvider } from "../../support/fake-provider/server.ts";
-import { type ApiClient, statusOfMe } from "./api-client.ts";
+import { type ApiClient, endSession, makeApiClient, statusOfMe } from "./api-client.ts";
 import type { Window } from "./browser.ts";
+import type { Desk } from "./desk.ts";
 
 /** What a person does in the console, in order; each step throws when the page does not show what it must. */
 
@@ -42,6 +43,34 @@ export async function manageAsOperator({ page }: Window): Promise<void> {
   await page.getByRole("button", { name: "Set the budget" }).click();
   await page.locator("tbody tr", { hasText: "made" }).getByText("of $5.00").first().waitFor();
   await page.getByRole("row", { name: "ana@made.io" }).waitFor();
+}
+
+/** Sees by Refresh what others have done meanwhile, and goes on where a session has ended in the middle of typing. */
+export async function refreshAsOperator({ page, context }: Window, { url, adminToken }: Desk): Promise<void> {
+  const call = makeApiClient(url, adminToken);
+  const { tenantId } = await call("POST", "/operator/tenants", {
+    body: { name: "made elsewhere", subject: "bo@else.io" },
+  });
+  await call("PUT", "/operator/queues/reindexing", { body: { isPaused: true } });
+  const refresh = page.getByRole("button", { name: "Refresh" });
+  await refresh.click();
+  await page.getByRole("button", { name: "Resume reindexing" }).waitFor();
+  await page.getByRole("button", { name: "Manage made elsewhere" }).click();
+  await page.getByRole("row", { name: "bo@else.io" }).waitFor();
+  await call("POST", `/operator/tenants/${tenantId}/keys`, { body: { subject: "cy@else.io", role: "member" } });
+  await call("PUT", "/operator/queues/reindexing", { body: { isPaused: false } });
+  await refresh.click();
+  await page.getByRole("row", { name: "cy@else.io" }).waitFor();
+  await page.getByRole("button", { name: "Pause reindexing" }).waitFor();
+  const name = page.getByLabel("Name of the tenant");
+  await name.fill("half a na");
+  await endSession(url, "/operator/session", await context.cookies());
+  await refresh.click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("The operator's password").fill(adminToken);
+  await dialog.getByRole("button", { name: "Sign in" }).click();
+  await dialog.waitFor({ state: "detached" });
+  if ((await name.inputValue()) !== "half a na") throw new Error("What was typed is gone");
 }
 
 /** Drops three files on the page, and sees them indexed without loading it again. */
@@ -115,13 +144,13 @@ async function ask(page: Window["page"], question: string, documents: string): P
   await page.getByRole("button", { name: "Ask" }).click();
 }
 
-/** Makes an agent, and watches its run: a step is on the page while the next one is held back. */
+/** Makes an agent, and watches its run: a step is on the page while the next one is held back. Opens what it cites. */
 export async function runAgent({ page }: Window, provider: FakeProvider): Promise<void> {
   const [choice, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const call = { id: "call_1", name: "rag_query", arguments: JSON.stringify({ query: "When is the engine bled?" }) };
   provider.next(
     { toolCalls: [call], usage, until: choice.promise },
-    { pieces: ["Before the season."], usage, until: answer.promise },
+    { pieces: ["The engine is bled before the season."], usage, until: answer.promise },
   );
   await page.goto("/console/agents");
   await page.getByLabel("Its model").selectOption(MODEL);
@@ -138,8 +167,11 @@ export async function runAgent({ page }: Window, provider: FakeProvider): Promis
   await hasStatus(page, "running");
   answer.resolve();
   await hasStatus(page, "completed");
-  await page.locator(".markdown", { hasText: "Before the season." }).waitFor();
+  await page.locator("main > .markdown", { hasText: "The engine is bled before the season." }).waitFor();
   await page.locator(".badge", { hasText: "intact" }).waitFor();
+  await page.locator(".timeline .call .citations a", { hasText: "The engine" }).first().waitFor();
+  await page.locator("main > .citations a", { hasText: "The engine" }).click();
+  await page.locator("tr.meant .thought", { hasText: "The engine is bled before the season" }).waitFor();
 }
 
 /** Runs a workflow in one window, and decides on its card in another; the first one shows it by itself. */
@@ -214,7 +246,7 @@ export async function seeSpend({ page }: Window): Promise<void> {
   await row.getByRole("link").click();
   await page.getByRole("heading", { name: "Calls" }).waitFor();
   await page.locator("tbody a").first().click();
-  await page.getByText("Answered by").waitFor();
+  await page.locator(".facts dt", { hasText: "Answered by" }).waitFor(); // the list says so of its filter
   await page.goBack();
   await page.getByRole("heading", { name: "Calls" }).waitFor();
   await page.goto("/console/keys");

@@ -21,6 +21,7 @@ import { makeUploadRate } from "./middleware/upload-rate.ts";
 import {
   admitWidget,
   hideFromPage,
+  MAX_WIDGET_BYTES,
   requireKnownFields,
   respondToPreflight,
   showToPage,
@@ -47,8 +48,6 @@ const LARGE_BODIES_BYTES = 256 << 20;
 const TENANT_PART = 4;
 /** Most that is read of a caller over its rate, in bytes. */
 const MAX_REFUSED_BYTES = 16 << 10;
-/** Largest body of a widget key, in bytes: anybody can send one. */
-const MAX_WIDGET_BYTES = 64 << 10;
 
 /** Makes the function that names a request's client; it warns once if a proxy forwards requests and none is trusted. */
 function makeClientOf({ config, logger }: Pick<Platform, "config" | "logger">): (ctx: ApiContext) => string {

@@ -1,7 +1,7 @@
 import Router from "@koa/router";
 import type Koa from "koa";
 import type { GuardCount } from "../src/guards/rules.ts";
-import type { Presence } from "../src/isolation/presence.ts";
+import type { Presence } from "../src/isolation/pace.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { assertShallow, DEPTH_HEADER, inCall, toScope } from "../src/net/call-scope.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
@@ -10,14 +10,13 @@ import { requireUnlimited, rootOf, type WidgetScope } from "../src/tenancy/roles
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { makeKeepFile } from "./keep-file.ts";
 import { anonymous, authenticate } from "./middleware/authenticate.ts";
-import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
+import { type BodyBudget, makeBodyBudget, makeUploadRate } from "./middleware/body-budget.ts";
 import { toAppError, tooManyWait } from "./middleware/errors.ts";
 import { respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
+import type { TakeTurn } from "./middleware/rate-limit.ts";
 import { admit } from "./middleware/rate-limit.ts";
 import { rejectForeignHost } from "./middleware/same-origin.ts";
-import type { TakeTurn } from "./middleware/throttle-unauthenticated.ts";
-import { makeUploadRate } from "./middleware/upload-rate.ts";
 import {
   admitWidget,
   hideFromPage,

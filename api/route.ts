@@ -171,12 +171,12 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   example?: unknown;
 };
 
-export type RouteDeclaration<
-  P extends z.ZodType,
-  Q extends z.ZodType,
-  B extends z.ZodType,
-  M extends z.ZodType,
-> = RouteFields<P, Q, B, M> &
+export type RouteDeclaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, M extends z.ZodType> = RouteFields<
+  P,
+  Q,
+  B,
+  M
+> &
   Partial<RouteGroup> & {
     /** Refuses an input, by throwing, before anything of it is kept, not even the hash that idempotency keeps. */
     screen?(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): void;

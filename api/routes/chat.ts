@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Ineligible } from "../../src/batches/provider/batches.ts";
-import { toChatRequest } from "../../src/gateway/chat/request.ts";
+import { parseSvcOptions, toChatRequest } from "../../src/gateway/chat/request.ts";
 import {
   toChatResponse,
   toPreprocessing,
@@ -11,7 +11,6 @@ import {
 } from "../../src/gateway/chat/response.ts";
 import { type ChatEvent, isSilent, isStep, toReasoningText } from "../../src/gateway/chat/steps.ts";
 import type { StreamEnd } from "../../src/gateway/chat/stream.ts";
-import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import { toWireLogprobs } from "../../src/gateway/logprobs.ts";
 import { defaultModelAlias } from "../../src/gateway/providers/edge/models.ts";
 import {

@@ -4,7 +4,7 @@ import { toView } from "../lib/defined.ts";
 import { AppError, invalidRequest, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
-import type { EventSourceRecord } from "../store/event-source-store.ts";
+import type { EventSourceRecord } from "../store/event-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
 import type { DataKeys } from "../tenancy/data-keys.ts";

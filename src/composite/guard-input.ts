@@ -1,6 +1,6 @@
-import { addCounts } from "../guards/counts.ts";
 import { type GuardKind, inspect } from "../guards/guard.ts";
 import type { GuardCount } from "../guards/rules.ts";
+import { addCounts } from "../guards/rules.ts";
 import { AppError } from "../lib/errors.ts";
 import { noteRefused } from "../net/call-scope.ts";
 import { type ProfileId, profiles } from "./profiles.ts";

@@ -1,5 +1,4 @@
-import { hanNumberRuns, type NumberWordRun, numberWordRuns } from "./number-words.ts";
-import { spokenDigitRuns } from "./spoken-digits.ts";
+import { hanNumberRuns, type NumberWordRun, numberWordRuns, spokenDigitRuns } from "./number-words.ts";
 
 /**
  * A text in the one form that the recognisers read: lower case, ASCII digits and dashes, no accents, no invisible characters,

@@ -1,8 +1,7 @@
 import { monthOf } from "./dates.ts";
 import { foldWord } from "./fold-text.ts";
-import { englishNumberWords, hanDigits } from "./number-words.ts";
+import { englishNumberWords, hanDigits, spokenDigitWords } from "./number-words.ts";
 import type { Span } from "./spans.ts";
-import { spokenDigitWords } from "./spoken-digits.ts";
 
 /**
  * Words of a text that may be parts of one value, with what parts them. `isOpen`: the text ends before it is known where they end.

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { GuardKind } from "./guard.ts";
 
 /** What is done with a value: nothing; it is counted; a mark stands in its place; the text is refused. */
@@ -36,4 +37,18 @@ export function byPlace(rules: GuardRules): RulesOfPlaces {
     ingest: at("ingest"),
     log: at("log"),
   };
+}
+
+/** What guards have found, as it is shown. */
+export const guardCountsSchema = z
+  .array(z.object({ kind: z.string(), place: z.string(), action: z.string(), count: z.number().int() }))
+  .describe("What guards have found in its texts: how many values of a kind, by place. Never the values");
+
+/** Adds counts to those of the same kind, place and action. */
+export function addCounts(all: GuardCount[], more: readonly GuardCount[]): void {
+  for (const { kind, place, action, count } of more) {
+    const known = all.find((one) => one.kind === kind && one.place === place && one.action === action);
+    if (known) known.count += count;
+    else all.push({ kind, place, action, count });
+  }
 }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { StringDecoder } from "node:string_decoder";
+import { isCostlyJson } from "../../lib/bounded-json.ts";
 import { AppError } from "../../lib/errors.ts";
-import { isCostlyJson } from "../../lib/json-shape.ts";
 import {
   type Connection,
   MAX_ERROR_BYTES,

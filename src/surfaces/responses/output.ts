@@ -1,11 +1,10 @@
 import type { StepDelta } from "../../gateway/chat/steps.ts";
 import { type ContentDelta, makeStringBuilder } from "../../gateway/chat/streamed-response.ts";
 import { providerFault } from "../../gateway/resilience/transport-errors.ts";
-import { beginCall } from "./call-items.ts";
+import { beginCall, makeStepCalls } from "./call-items.ts";
 import type { Annotation, OutputItem, ResponseEvent } from "./response-schemas.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
 import { makeSearchItems, type SearchDelta } from "./search-items.ts";
-import { makeStepCalls } from "./step-calls.ts";
 import type { CitationDelta, ResponseDelta } from "./steps.ts";
 import type { FindTool } from "./tools.ts";
 

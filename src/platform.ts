@@ -30,7 +30,7 @@ import { makeEvaluator } from "./workflows/evaluator.ts";
 /** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
 export type Platform = Awaited<ReturnType<typeof openPlatform>>;
 
-export type PlatformOptions = {
+type PlatformOptions = {
   /** Name of the process in logs, as `api` or `worker`. */
   name: string;
   logger?: Logger;

@@ -15,7 +15,7 @@ export type Outcome =
   | { kind: "done"; warnings: readonly Warning[] }
   | { kind: "failed"; reason: string }
   | { kind: "stopped" };
-export type LoadDeps = {
+type LoadDeps = {
   client: IngestClient;
   manifest: Manifest;
   concurrency: number;

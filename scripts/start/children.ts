@@ -23,7 +23,7 @@ const RESTART_TO_MS = 10_000;
 /** A process that has lived this long, in ms, is restarted with the first wait again. */
 const STEADY_AFTER_MS = 60_000;
 
-export type Supervised = {
+type Supervised = {
   /** What the process reported when it was first ready. */
   ready: Record<string, unknown>;
   close(): Promise<void>;

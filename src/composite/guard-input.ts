@@ -10,7 +10,7 @@ import type { CompositeInput } from "./schemas.ts";
 type Inspect = typeof inspect;
 
 /** What a caller gives to a run. */
-export type GuardedInput = Pick<CompositeInput, "profile" | "input" | "models"> & {
+type GuardedInput = Pick<CompositeInput, "profile" | "input" | "models"> & {
   callback?: { url: string } | null | undefined;
 };
 

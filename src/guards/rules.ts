@@ -16,7 +16,7 @@ export type GuardRules = Partial<Record<GuardKind, Partial<Record<GuardPlace, Gu
 export type GuardCount = { kind: GuardKind; place: GuardPlace; action: Exclude<GuardAction, "off">; count: number };
 
 /** What is done at one place with each kind that is looked for there. */
-export type PlaceRules = ReadonlyMap<GuardKind, Exclude<GuardAction, "off">>;
+type PlaceRules = ReadonlyMap<GuardKind, Exclude<GuardAction, "off">>;
 
 export type RulesOfPlaces = Readonly<Record<GuardPlace, PlaceRules>>;
 

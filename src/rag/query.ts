@@ -22,7 +22,7 @@ import { RERANKED, rerankHits } from "./rerank.ts";
 import { rewriteQuery } from "./rewrite.ts";
 import type { Holders } from "./word-nearness.ts";
 
-export type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "pace" | "logger">;
+type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "pace" | "logger">;
 export type RunQuery = (
   caller: GatewayCaller & Pick<Caller, "collections">,
   input: QueryInput,

@@ -3,7 +3,7 @@ import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { makeRecords } from "./records.ts";
 
 /** A browser's session, which stands for an API key until it ends. The token in its cookie is never stored, only its hash. */
-export type SessionRecord = TenantOwned & {
+type SessionRecord = TenantOwned & {
   /** SHA-256 of the token, in hex. */
   hash: string;
   keyId: string;

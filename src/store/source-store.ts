@@ -5,7 +5,7 @@ import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent, updateIf } from "./writes.ts";
 
 /** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
-export type SourcePiece = TenantOwned & { documentId: string; n: number; data: Binary; bytes?: number };
+type SourcePiece = TenantOwned & { documentId: string; n: number; data: Binary; bytes?: number };
 
 /** A source whose bytes are read piece by piece. */
 export type OpenedSource = { length: number | undefined; pieces: AsyncIterable<Uint8Array> };

@@ -143,7 +143,7 @@ function send(deps: CallbacksDeps, callback: CallbackRecord, subject: Subject): 
 }
 
 /** What a receiver is told of a job that has ended. */
-export async function toJobMessage(works: readonly Work[], job: JobRecord): Promise<object> {
+async function toJobMessage(works: readonly Work[], job: JobRecord): Promise<object> {
   return (
     (await workOf(works, job)?.report?.(job)) ?? {
       type: `job.${job.status}`,

@@ -18,7 +18,7 @@ export const ownProvider = "edge";
 /** Whose API `/v1/messages` is: the blocks of thinking that its clients send back unmarked are its own. */
 export const messagesProvider: KeyProvider = "anthropic";
 /** Who serves a model. */
-export type ProviderId = KeyProvider | typeof ownProvider;
+type ProviderId = KeyProvider | typeof ownProvider;
 
 export const providerIds: readonly ProviderId[] = [...keyProviders, ownProvider];
 const known: ReadonlySet<string> = new Set(providerIds);

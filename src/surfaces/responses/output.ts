@@ -20,7 +20,7 @@ const MAX_CITATIONS = 500;
 type OpenItem = { add(text: string): void; end(isWhole: boolean): void };
 
 /** Whether the reasoning of each provider is shown sealed in its item, and whether it is kept for what follows. */
-export type Sealing = { isShown: boolean; isKept: boolean };
+type Sealing = { isShown: boolean; isKept: boolean };
 
 export type OutputOptions = {
   /** Names an item by its kind and place. */

@@ -61,7 +61,7 @@ function learnKind(code: number): number {
 
 /** Name of the built-in embedding in the catalogue and on stored chunks. */
 export const offlineEmbeddingModelId = "switchyard-offline-embedding";
-export const offlineEmbeddingDimensions = 512;
+const offlineEmbeddingDimensions = 512;
 
 /** A passage begins with its title, heading or topic: its first words count this many times. */
 const LEAD_WORDS = 25;

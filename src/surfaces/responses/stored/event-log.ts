@@ -158,7 +158,7 @@ const endTypes = {
 } as const;
 
 /** The event with which a response ends. */
-export function toEndEvent(response: ResponseObject): ResponseEvent {
+function toEndEvent(response: ResponseObject): ResponseEvent {
   const { status } = response;
   if (status === "queued" || status === "in_progress") throw new TypeError("A response that ends has another status");
   return { type: endTypes[status], response };

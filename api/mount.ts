@@ -1,7 +1,7 @@
 import Router from "@koa/router";
 import type Koa from "koa";
 import type { GuardCount } from "../src/guards/rules.ts";
-import type { Presence } from "../src/isolation/presence.ts";
+import type { Presence } from "../src/isolation/pace.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { assertShallow, DEPTH_HEADER, inCall, toScope } from "../src/net/call-scope.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
@@ -10,17 +10,17 @@ import { requireUnlimited, rootOf, type WidgetScope } from "../src/tenancy/roles
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { makeKeepFile } from "./keep-file.ts";
 import { anonymous, authenticate } from "./middleware/authenticate.ts";
-import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
+import { type BodyBudget, makeBodyBudget, makeUploadRate } from "./middleware/body-budget.ts";
 import { toAppError, tooManyWait } from "./middleware/errors.ts";
 import { respondIdempotently } from "./middleware/idempotency.ts";
 import { admitOperator } from "./middleware/operator.ts";
+import type { TakeTurn } from "./middleware/rate-limit.ts";
 import { admit } from "./middleware/rate-limit.ts";
 import { rejectForeignHost } from "./middleware/same-origin.ts";
-import type { TakeTurn } from "./middleware/throttle-unauthenticated.ts";
-import { makeUploadRate } from "./middleware/upload-rate.ts";
 import {
   admitWidget,
   hideFromPage,
+  MAX_WIDGET_BYTES,
   requireKnownFields,
   respondToPreflight,
   showToPage,
@@ -47,8 +47,6 @@ const LARGE_BODIES_BYTES = 256 << 20;
 const TENANT_PART = 4;
 /** Most that is read of a caller over its rate, in bytes. */
 const MAX_REFUSED_BYTES = 16 << 10;
-/** Largest body of a widget key, in bytes: anybody can send one. */
-const MAX_WIDGET_BYTES = 64 << 10;
 
 /** Makes the function that names a request's client; it warns once if a proxy forwards requests and none is trusted. */
 function makeClientOf({ config, logger }: Pick<Platform, "config" | "logger">): (ctx: ApiContext) => string {

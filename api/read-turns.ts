@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
+import type { Presence } from "../src/isolation/pace.ts";
 import { makePace } from "../src/isolation/pace.ts";
-import type { Presence } from "../src/isolation/presence.ts";
 import { makeShares } from "../src/isolation/shares.ts";
 import { LARGE_REPLY_BYTES } from "./context.ts";
 import { type AnyRoute, type HandlerInput, isStreamed, type Reply } from "./route.ts";

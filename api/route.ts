@@ -8,7 +8,7 @@ import type { Caller } from "../src/tenancy/roles.ts";
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 
 /** Who may call a route: a key of at least this role, the operator of the service, or anybody. */
-export type RouteAuth = Role | "operator" | "public";
+type RouteAuth = Role | "operator" | "public";
 
 /**
  * A response that a route can give besides errors: what it means and the schema of its JSON `body` (none: no body).
@@ -104,7 +104,7 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
 };
 
 /** What the routes of a file share: who may call them, and where they stand in the documentation. */
-export type RouteGroup = { auth: RouteAuth; tags: readonly string[] };
+type RouteGroup = { auth: RouteAuth; tags: readonly string[] };
 
 type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, M extends z.ZodType> = {
   summary: string;
@@ -171,12 +171,12 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   example?: unknown;
 };
 
-export type RouteDeclaration<
-  P extends z.ZodType,
-  Q extends z.ZodType,
-  B extends z.ZodType,
-  M extends z.ZodType,
-> = RouteFields<P, Q, B, M> &
+type RouteDeclaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, M extends z.ZodType> = RouteFields<
+  P,
+  Q,
+  B,
+  M
+> &
   Partial<RouteGroup> & {
     /** Refuses an input, by throwing, before anything of it is kept, not even the hash that idempotency keeps. */
     screen?(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): void;

@@ -13,8 +13,8 @@ import { runProcess } from "../src/run-process.ts";
 import { allRoutes } from "./all-routes.ts";
 import type { RequestState } from "./context.ts";
 import { respondToErrors } from "./middleware/errors.ts";
+import { makeTurns } from "./middleware/rate-limit.ts";
 import { requestScope } from "./middleware/request-id.ts";
-import { makeTurns } from "./middleware/throttle-unauthenticated.ts";
 import { mountRoutes } from "./mount.ts";
 import { serveOperatorPages } from "./operator-pages.ts";
 import type { AnyRoute } from "./route.ts";
@@ -27,7 +27,7 @@ const REQUEST_TIMEOUT_MS = 120_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000; // longer than the usual idle time of a load balancer, so that it closes first
 const MAX_HEADERS = 100;
 
-export type ApiServer = {
+type ApiServer = {
   url: string;
   /**
    * Stops accepting requests, ends streams that only watch, lets running requests end within the grace period, then cuts

@@ -32,7 +32,7 @@ function has(feature: CataloguedModel["features"][number]) {
 const mark = (isTaken: boolean) => (isTaken ? "yes" : "");
 
 /** What each model takes, made from the tables of the providers. A server of the operator's is any that is set. */
-export function modelsTable(): string {
+function modelsTable(): string {
   const edge = { apiKey: undefined, embeddingModel: undefined };
   const { all, defaultChat } = makeCatalogue({ ...edge, baseUrl: "http://edge", model: "a server at EDGE_BASE_URL" });
   const offline = makeCatalogue({ ...edge, baseUrl: undefined, model: "" }).defaultChat;

@@ -5,7 +5,7 @@ import { withTable } from "./readme-tables.ts";
 const path = new URL("../docs/settings.md", import.meta.url);
 
 /** The table of settings in the documentation, made from the one table that is read at start. */
-export function settingsTable(): string {
+function settingsTable(): string {
   const rows = Object.entries(settings).map(([name, { schema, about, shown }]) => {
     const fallback = schema.safeParse(undefined);
     const value = fallback.success ? fallback.data : undefined;

@@ -1,8 +1,15 @@
 import { Command } from "commander";
 import { ApiRejection, keyOption, openApi, urlOption } from "./cli/api.ts";
-import { type Measured, measure, measureAnswers } from "./retrieval-check/measure.ts";
+import {
+  type Least,
+  type Measured,
+  measure,
+  measureAnswers,
+  type Setting,
+  toLeast,
+  toSetting,
+} from "./retrieval-check/measure.ts";
 import { type Question, readQuestions } from "./retrieval-check/questions.ts";
-import { type Least, type Setting, toLeast, toSetting } from "./retrieval-check/settings.ts";
 
 /** Questions that the table names which were not found. */
 const MAX_SHOWN = 20;

@@ -5,7 +5,7 @@ import { openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
 import { isCustom } from "./gateway/providers/registry.ts";
 import { makeMemory } from "./isolation/memory.ts";
-import { makePresence, type Presence } from "./isolation/presence.ts";
+import { makePresence, type Presence } from "./isolation/pace.ts";
 import { makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition } from "./jobs/queues.ts";
@@ -16,10 +16,9 @@ import { makeMetrics } from "./observe/metrics/metrics.ts";
 import { openRedis } from "./store/redis/redis.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { makeCallTexts } from "./tenancy/call-texts.ts";
-import { type DataKeys, makeDataKeys } from "./tenancy/data-keys.ts";
+import { type DataKeys, makeDataKeys, openMasterKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
 import { makeGuardPolicies } from "./tenancy/guard-policies.ts";
-import { openMasterKeys } from "./tenancy/master-keys.ts";
 import { makeOperator } from "./tenancy/operator.ts";
 import { makeOrganizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys } from "./tenancy/provider-keys.ts";
@@ -31,7 +30,7 @@ import { makeEvaluator } from "./workflows/evaluator.ts";
 /** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
 export type Platform = Awaited<ReturnType<typeof openPlatform>>;
 
-export type PlatformOptions = {
+type PlatformOptions = {
   /** Name of the process in logs, as `api` or `worker`. */
   name: string;
   logger?: Logger;

@@ -10,7 +10,7 @@ import { makeRunAlone, readLoneJob } from "./run-alone.ts";
 import { runLoneJob, startWorkers } from "./start-workers.ts";
 
 /** Opens the platform and takes jobs: a worker as it runs in a process of its own. `extra` adds works to the product's. */
-export async function openWorker(extra: readonly Work[] = []) {
+async function openWorker(extra: readonly Work[] = []) {
   const config = loadConfig();
   const platform = await openPlatform(config, { name: "worker", queues: extra.map(({ queue }) => queue) });
   const tracing = await startTracing({ config: config.tracing, process: "worker", logger: platform.logger });

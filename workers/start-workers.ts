@@ -24,7 +24,7 @@ const POLL_QUEUE_S = 2;
 /** How long a worker waits after Redis was lost before it asks again, in ms. */
 const RETRY_REDIS_MS = 1_000;
 
-export type WorkersOptions = {
+type WorkersOptions = {
   /** Works besides the product's own, as a bench's no-op. */
   extra?: readonly Work[];
   /** Names of the queues to take jobs from; all when absent. */

@@ -2,7 +2,7 @@ import type { HandlerInput } from "../route.ts";
 import { type Incoming, isObject, RpcFault, rpcCodes } from "./json-rpc.ts";
 
 /** The revisions that begin with `initialize`, oldest first (modelcontextprotocol.io/specification/<revision>). */
-export const handshakeRevisions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] as const;
+const handshakeRevisions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] as const;
 /** The revision whose requests stand alone: each says in `_meta` what an `initialize` said before. */
 export const statelessRevision = "2026-07-28";
 /** Every revision that we speak, newest first. */
@@ -93,7 +93,7 @@ export function requireHeader({ header }: Headers, name: string, value: string):
 }
 
 /** The value of a header that may stand in Base64, as `=?base64?…?=`; undefined for one that is badly encoded. */
-export function decodeHeader(text: string): string | undefined {
+function decodeHeader(text: string): string | undefined {
   const encoded = /^=\?base64\?(.*)\?=$/.exec(text)?.[1];
   if (encoded === undefined) return text;
   if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(encoded)) return undefined;

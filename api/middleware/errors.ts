@@ -13,7 +13,7 @@ import { toRedisError } from "../../src/store/redis/redis.ts";
 import { toStoreError } from "../../src/store/store-errors.ts";
 import { type ApiContext, type RequestState, sendReply } from "../context.ts";
 import { baseUrlOf, challenge } from "../resource-url.ts";
-import type { TakeTurn } from "./throttle-unauthenticated.ts";
+import type { TakeTurn } from "./rate-limit.ts";
 
 /** The only table from an error's type to its HTTP status. */
 const statusOfType: Record<ErrorType, number> = {

@@ -28,7 +28,7 @@ const sane = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;
 const finalErrorStatuses = new Set([404, 409, 422]);
 
 type IdempotencyDeps = { store: { idempotency: IdempotencyStore }; quotas: Pick<Quotas, "check"> };
-export type IdempotentCall = {
+type IdempotentCall = {
   key: string;
   /** Whether the response must not be kept; a repeat is refused then. */
   isSecret: boolean;

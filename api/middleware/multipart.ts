@@ -6,7 +6,7 @@ import type { ApiContext } from "../context.ts";
 import { continueIfExpected, rejectEncodedBody, tooLarge } from "./body.ts";
 
 /** A file of a `multipart/form-data` body, held in memory. `mediaType` is what the client claims, with its parameters. */
-export type UploadedFile = { filename: string; mediaType: string; bytes: Buffer };
+type UploadedFile = { filename: string; mediaType: string; bytes: Buffer };
 
 /** Schema of the `file` field of a multipart body. */
 export const uploadedFileSchema = z

@@ -11,13 +11,13 @@ const MAX_DEPTH = 64;
 type Path = readonly PropertyKey[];
 
 /** A field that no schema knows; `near`: the limiting field that it may have been meant for. */
-export type UnknownField = { path: Path; near?: string };
+type UnknownField = { path: Path; near?: string };
 
 /** What was found, each field once, however many items of a list have it; and how much may still be looked at. */
 type Walk = { found: Map<string, UnknownField>; left: { values: number } };
 
 /** The parts of zod's definitions that lead to fields; https://zod.dev/packages/core describes them. */
-export type SchemaDef = {
+type SchemaDef = {
   type: string;
   shape?: Record<string, z.ZodType>;
   catchall?: z.ZodType;

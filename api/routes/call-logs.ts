@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { toUsd } from "../../src/gateway/money/prices.ts";
-import { guardCountsSchema } from "../../src/guards/counts.ts";
+import { guardCountsSchema } from "../../src/guards/rules.ts";
 import { defined, toView } from "../../src/lib/defined.ts";
 import { notFound } from "../../src/lib/errors.ts";
 import { idSchema } from "../../src/lib/ids.ts";

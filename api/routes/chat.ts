@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Ineligible } from "../../src/batches/provider/batches.ts";
-import { toChatRequest } from "../../src/gateway/chat/request.ts";
+import { parseSvcOptions, toChatRequest } from "../../src/gateway/chat/request.ts";
 import {
   toChatResponse,
   toPreprocessing,
@@ -11,8 +11,8 @@ import {
 } from "../../src/gateway/chat/response.ts";
 import { type ChatEvent, isSilent, isStep, toReasoningText } from "../../src/gateway/chat/steps.ts";
 import type { StreamEnd } from "../../src/gateway/chat/stream.ts";
-import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import { toWireLogprobs } from "../../src/gateway/logprobs.ts";
+import { defaultModelAlias } from "../../src/gateway/providers/edge/models.ts";
 import {
   type ChatBody,
   chatBodySchema,
@@ -25,25 +25,17 @@ import { AppError, type ErrorCode, invalidRequest, isBudgetExhausted } from "../
 import type { ChatCaller, PlannedAnswer } from "../../src/run-models/deps.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
+import { boundForWidget } from "../middleware/widget-access.ts";
 import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
 import { declareRoutes, type HandlerInput, type SseMessage } from "../route.ts";
 import { named } from "../schema-names.ts";
-import {
-  answerVisitor,
-  conceal,
-  concealing,
-  requireVisitorFields,
-  sourceFields,
-  visitorEventSchema,
-} from "./visitor-answers.ts";
+import { answerVisitor, conceal, concealing, sourceFields, visitorEventSchema } from "./visitor-answers.ts";
 
 /** Describes `x-svc-options` in the documentation. */
 export const svcOptionsHeader =
   "`key=value` pairs: `compress=true`, `cache=true|false`, `cache-ttl=SECONDS`, `strict=true` (reject a setting that the model does not take, instead of adjusting it or leaving it out)";
 const DEFAULT_SURFACE = "api";
 const WIDGET_SURFACE = "widget";
-/** The model of a body that names none. */
-const DEFAULT_MODEL = "meta-llm";
 
 /** Errors that any model call can end with. */
 export const modelCallErrors = [
@@ -95,20 +87,20 @@ export const chatRoutes = [
     errors: [...modelCallErrors, ...runErrors],
     example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
     screen({ body, caller, platform: { chat } }) {
-      if (!caller.widget && chat.isRegulated(body.model ?? DEFAULT_MODEL)) chat.screen(toChatRequest(body));
+      if (!caller.widget && chat.isRegulated(body.model ?? defaultModelAlias)) chat.screen(toChatRequest(body));
     },
     async handler(input) {
       const { body, platform } = input;
       // Visitors of a page get responses, but neither jobs nor debugging data.
-      const isWidget = input.caller.widget !== undefined;
+      const { widget } = input.caller;
+      const isWidget = widget !== undefined;
       const options = isWidget ? {} : parseSvcOptions(input.header("x-svc-options"));
       const { widgetMaxTokens } = platform.config.limits;
-      const { widget } = input.caller;
       if (widget?.answersFrom) {
-        const asked = { caller: toGatewayCaller(input), widget, body: boundForWidget(input, widgetMaxTokens) };
+        const asked = { caller: toGatewayCaller(input), widget, body: boundForWidget(body, widget, widgetMaxTokens) };
         return answerVisitor(platform, asked);
       }
-      const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(input, widgetMaxTokens) }) : body;
+      const asked = widget ? await asAgent({ ...input, body: boundForWidget(body, widget, widgetMaxTokens) }) : body;
       const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
       const request = { ...toChatRequest(asked), options: { ...options, debug: hasDebug } };
       const caller = toGatewayCaller(input);
@@ -156,42 +148,6 @@ export function toGatewayCaller(
 }
 
 type ChatInput = HandlerInput<unknown, unknown, ChatBody>;
-
-/** A visitor's body: without tools, with a model of the key and a cap on the tokens. @throws AppError `invalid_request`. */
-function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: number): ChatBody & { maxTokens: number } {
-  if (widget) requireVisitorFields(body, widget);
-  const maxTokens = Math.min(mostTokens, widget?.maxTokens ?? mostTokens);
-  const wanted = body.model ?? DEFAULT_MODEL;
-  const models = widget?.models ?? [wanted];
-  const model = wanted === DEFAULT_MODEL && !models.includes(wanted) ? models[0] : wanted;
-  if (model === undefined || !models.includes(model)) {
-    throw invalidRequest("model", `model: this widget key takes ${models.join(", ")}.`);
-  }
-  for (const param of ["tools", "tool_choice", "toolChoice"] as const) {
-    if ((body[param] ?? undefined) !== undefined) throw invalidRequest(param, `${param}: a widget key takes no tools.`);
-  }
-  for (const param of ["response_format", "responseFormat"] as const) {
-    if (body[param]?.type !== "json_schema") continue;
-    throw invalidRequest(param, `${param}: a widget key takes no schemas.`); // checking by them takes its tenant's time
-  }
-  requireTexts(body.messages);
-  for (const param of ["maxTokens", "max_tokens"] as const) {
-    if ((body[param] ?? 0) > maxTokens) {
-      throw invalidRequest(param, `${param}: a widget key gets ${maxTokens} tokens at most.`);
-    }
-  }
-  return { ...body, model, maxTokens: body.maxTokens ?? body.max_tokens ?? maxTokens };
-}
-
-/** @throws AppError `invalid_request` for a picture or a file. */
-function requireTexts(messages: ChatBody["messages"]): void {
-  for (const [place, { content }] of messages.entries()) {
-    const part = Array.isArray(content) ? content.findIndex(({ type }) => type !== "text") : -1;
-    if (part < 0) continue;
-    const param = `messages[${place}].content[${part}]`;
-    throw invalidRequest(param, `${param}: a widget key takes texts only.`);
-  }
-}
 
 /** The body of a chat, with the model and prompt of the key's agent, if any. @throws AppError `insufficient_scope`: deleted. */
 async function asAgent({ body, caller, platform }: ChatInput): Promise<ChatBody> {

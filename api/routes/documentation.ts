@@ -2,9 +2,8 @@ import { z } from "zod";
 import { inSlices } from "../../src/lib/in-slices.ts";
 import { renderDocsPage } from "../docs-page.ts";
 import { makeOpenApi } from "../openapi.ts";
-import { type Packed, pack, toPackedReply } from "../packed-reply.ts";
 import { type AnyRoute, declareRoutes, type HandlerInput, type JsonReply } from "../route.ts";
-import { pageHeaders } from "./pages.ts";
+import { type Packed, pack, pageHeaders, toPackedReply } from "./pages.ts";
 
 /** A file that is made at its first request, in slices, and served compressed to clients that accept that. */
 function makeOnce(make: () => Generator<void, string>, headers: Record<string, string>) {

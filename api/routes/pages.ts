@@ -1,11 +1,13 @@
 import { readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { z } from "zod";
 import { defined } from "../../src/lib/defined.ts";
 import { notFound } from "../../src/lib/errors.ts";
 import { idSchema } from "../../src/lib/ids.ts";
-import { type Packed, pack, toPackedReply } from "../packed-reply.ts";
-import { declareRoutes, type HandlerInput } from "../route.ts";
+import { declareRoutes, type HandlerInput, type JsonReply } from "../route.ts";
+import { etagOf, isNamed } from "./models.ts";
 
 const folder = new URL("../console/", import.meta.url);
 
@@ -189,3 +191,25 @@ export const pageRoutes = [
   widgetFileRoute,
   ...assetRoutes("Pages", pages),
 ];
+
+/** A text that many requests get, compressed once. */
+export type Packed = { bytes: Buffer; zipped: Buffer; etag: string };
+
+const compress = promisify(gzip);
+
+export async function pack(text: string): Promise<Packed> {
+  const bytes = Buffer.from(text);
+  return { bytes, zipped: await compress(bytes), etag: etagOf(text) };
+}
+
+/** The reply with a text: 304 to a client that has it, compressed for one that accepts that. */
+export function toPackedReply(
+  { bytes, zipped, etag }: Packed,
+  { header, headers }: { header(name: string): string | undefined; headers: Record<string, string> },
+): JsonReply {
+  const caching = { "cache-control": "no-cache", ...headers, etag, vary: "accept-encoding" };
+  if (isNamed(header("if-none-match"), etag)) return { status: 304, headers: caching };
+  const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(header("accept-encoding") ?? "");
+  if (!takesGzip) return { status: 200, headers: caching, body: bytes };
+  return { status: 200, headers: { ...caching, "content-encoding": "gzip" }, body: zipped };
+}

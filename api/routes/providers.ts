@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { type KeyProvider, keyProviders } from "../../src/config/provider-settings.ts";
-import { keyedProviders } from "../../src/gateway/providers/registry.ts";
-import { verifyProviderKey } from "../../src/gateway/providers/verify-key.ts";
+import { keyedProviders, verifyProviderKey } from "../../src/gateway/providers/registry.ts";
 import { toView } from "../../src/lib/defined.ts";
 import { invalidRequest } from "../../src/lib/errors.ts";
 import type { Platform } from "../../src/platform.ts";

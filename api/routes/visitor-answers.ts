@@ -3,7 +3,6 @@ import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import { toWireUsage } from "../../src/gateway/chat/response.ts";
 import { type Citation, citationSchema } from "../../src/gateway/citation.ts";
 import { type Message, textOf } from "../../src/gateway/messages.ts";
-import { defaultModelAlias } from "../../src/gateway/providers/edge/models.ts";
 import type { FinishReason } from "../../src/gateway/providers/provider.ts";
 import { AGENT } from "../../src/gateway/run-model-names.ts";
 import type { ChatBody } from "../../src/gateway/schemas.ts";
@@ -38,9 +37,6 @@ export const visitorEventSchema = z.union([
   z.looseObject({ ...sourceFields, citations: z.array(sourceSchema), found: z.boolean(), done: z.literal(true) }),
 ]);
 
-/** All that a body of such a key may have. */
-const fields: ReadonlySet<string> = new Set(["messages", "model", "stream", "maxTokens", "max_tokens"]);
-
 /** What a run that has searched says of its sources. */
 const citedSchema = z.object({ citations: z.array(citationSchema).default([]), stopReason: z.string().optional() });
 
@@ -61,15 +57,6 @@ type Answered = {
 };
 /** A part of an answer's text, or its end. */
 type Part = { text: string } | Answered;
-
-/** @throws AppError `invalid_request` for a field that a widget key which searches has no use for. */
-export function requireVisitorFields(body: ChatBody, { agentId, answersFrom }: WidgetScope): void {
-  if (answersFrom === undefined) return;
-  const given = Object.entries(body).flatMap(([name, value]) => (value === undefined || value === null ? [] : [name]));
-  const hasOwnModel = agentId !== undefined && body.model !== defaultModelAlias;
-  const foreign = given.find((name) => !fields.has(name) || (name === "model" && hasOwnModel));
-  if (foreign !== undefined) throw invalidRequest(foreign, `${foreign}: this widget key takes no such field.`);
-}
 
 /**
  * Answers a visitor from the documents of a widget key: by its agent's run, which has the search alone, or by its collections.

@@ -1,11 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
 import { type ApiResponse, at, type IngestClient, type JobView, type Warning } from "./client.ts";
-import { hashOf } from "./hash-file.ts";
 import type { Item } from "./item.ts";
 import type { Manifest, NewEntry } from "./manifest.ts";
 import { makePace } from "./pace.ts";
 import { tryAgain } from "./try-again.ts";
-import { codeOf } from "./walk-folder.ts";
+import { codeOf, hashOf } from "./walk-folder.ts";
 import { type JobWatch, watchJobs } from "./watch-jobs.ts";
 
 /** Wait after a rejection that names no time, in ms. */
@@ -16,7 +15,7 @@ export type Outcome =
   | { kind: "done"; warnings: readonly Warning[] }
   | { kind: "failed"; reason: string }
   | { kind: "stopped" };
-export type LoadDeps = {
+type LoadDeps = {
   client: IngestClient;
   manifest: Manifest;
   concurrency: number;

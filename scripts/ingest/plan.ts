@@ -1,8 +1,8 @@
 import { basename, extname } from "node:path";
 import type { Gone } from "./gone.ts";
-import { hashOf } from "./hash-file.ts";
 import type { Item } from "./item.ts";
 import type { Entry, Manifest, NewEntry } from "./manifest.ts";
+import { hashOf } from "./walk-folder.ts";
 
 /** A file that has another name now; `documentId` gets it. */
 export type Rename = { item: Item; from: Entry; entry: NewEntry };

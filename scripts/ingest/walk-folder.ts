@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { lstat, readdir, realpath, stat } from "node:fs/promises";
 import { extname, join, relative, sep } from "node:path";
 
@@ -92,4 +94,11 @@ function whyLeftOut(path: string): string | undefined {
 /** The code of a system's error, as `EACCES`. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
+
+/** SHA-256 of a file's bytes. @throws what the system says when it cannot be read. */
+export async function hashOf(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const part of createReadStream(path)) hash.update(part);
+  return hash.digest("base64url");
 }

@@ -8,8 +8,7 @@ import { withDisposables } from "../../src/lib/disposables.ts";
 import { listen } from "../../src/lib/listen.ts";
 import { keepSecret, openDataFolder } from "../../src/lib/private-files.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import { productFile, supervise } from "./children.ts";
-import { nodeFlags } from "./node-flags.ts";
+import { nodeFlags, productFile, supervise } from "./children.ts";
 
 export type LocalStack = {
   url: string;

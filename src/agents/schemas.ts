@@ -3,7 +3,7 @@ import { replacementOf, versionFields } from "../definitions/definitions.ts";
 import { publishSchema } from "../definitions/published-tools.ts";
 import { outputTokensSchema } from "../definitions/runs.ts";
 import { citationSchema } from "../gateway/citation.ts";
-import { guardCountsSchema } from "../guards/counts.ts";
+import { guardCountsSchema } from "../guards/rules.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { withFewFields } from "../lib/bounded-json.ts";
 import { idSchema } from "../lib/ids.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions/definitions.ts";
 import { idSchema } from "../lib/ids.ts";
-import { sourceKinds } from "../store/event-source-store.ts";
+import { sourceKinds } from "../store/event-store.ts";
 import { jobStates } from "../store/job-state.ts";
 import { targetSchema } from "./targets.ts";
 

@@ -4,7 +4,7 @@ import { toView } from "../lib/defined.ts";
 import { AppError, invalidRequest, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
-import type { EventSourceRecord } from "../store/event-source-store.ts";
+import type { EventSourceRecord } from "../store/event-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
 import type { DataKeys } from "../tenancy/data-keys.ts";
@@ -13,13 +13,13 @@ import type { Caller } from "../tenancy/roles.ts";
 import type { EventSourceBody, EventSourceView } from "./event-schemas.ts";
 import { type SignedEvent, type SignedRequest, verifySignature } from "./signatures.ts";
 
-export type EventSourcesDeps = { store: Pick<Store, "eventSources">; dataKeys: DataKeys };
+type EventSourcesDeps = { store: Pick<Store, "eventSources">; dataKeys: DataKeys };
 
 /** Bytes of a secret that is made here. */
 const SECRET_BYTES = 32;
 
 /** A source whose request was verified, and what it says of its event. */
-export type VerifiedEvent = SignedEvent & { source: EventSourceRecord };
+type VerifiedEvent = SignedEvent & { source: EventSourceRecord };
 
 /** Servers elsewhere that post events, each with a secret that it signs with. */
 export function makeEventSources({ store: { eventSources }, dataKeys }: EventSourcesDeps) {

@@ -22,7 +22,7 @@ const TAKEN_MS = 86_400_000;
 const TRIGGERS = 100;
 
 /** An event that came. `senderId`: by which it is taken once; `source`: whose ids these are. */
-export type NewEvent = {
+type NewEvent = {
   tenantId: string;
   name: string;
   data: unknown;
@@ -34,7 +34,7 @@ export type NewEvent = {
   keyId?: string;
 };
 
-export type EventsDeps = TriggerStartDeps & {
+type EventsDeps = TriggerStartDeps & {
   store: Pick<Store, "events" | "triggers" | "firings">;
   jobs: Pick<Jobs, "submit" | "find" | "inTurn">;
   quotas: Pick<Quotas, "check">;

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { AppError } from "../lib/errors.ts";
-import type { SourceKind } from "../store/event-source-store.ts";
+import type { SourceKind } from "../store/event-store.ts";
 
 /** How far a signed time may be from now, in seconds. */
 const WINDOW_SECONDS = 300;

@@ -13,7 +13,7 @@ import { listFirings } from "./firings.ts";
 import { toMaker } from "./makers.ts";
 import { readTarget, type Starter } from "./targets.ts";
 
-export type TriggersDeps = {
+type TriggersDeps = {
   store: Pick<Store, "triggers" | "firings">;
   starter: Starter;
   jobs: Pick<Jobs, "find" | "statesOf">;

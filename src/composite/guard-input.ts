@@ -1,6 +1,6 @@
-import { addCounts } from "../guards/counts.ts";
 import { type GuardKind, inspect } from "../guards/guard.ts";
 import type { GuardCount } from "../guards/rules.ts";
+import { addCounts } from "../guards/rules.ts";
 import { AppError } from "../lib/errors.ts";
 import { noteRefused } from "../net/call-scope.ts";
 import { type ProfileId, profiles } from "./profiles.ts";
@@ -10,7 +10,7 @@ import type { CompositeInput } from "./schemas.ts";
 type Inspect = typeof inspect;
 
 /** What a caller gives to a run. */
-export type GuardedInput = Pick<CompositeInput, "profile" | "input" | "models"> & {
+type GuardedInput = Pick<CompositeInput, "profile" | "input" | "models"> & {
   callback?: { url: string } | null | undefined;
 };
 

@@ -9,7 +9,7 @@ import type { Ask, Complete } from "./patterns/pattern.ts";
 /** Longest answer that is recorded and passed on, in characters. */
 const MAX_OUTPUT = 60_000;
 
-export type CallsDeps = {
+type CallsDeps = {
   gateway: Pick<Gateway, "complete">;
   caller: GatewayCaller;
   /** Calls that an earlier attempt at the run recorded. */

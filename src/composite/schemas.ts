@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { outputTokensSchema } from "../definitions/runs.ts";
-import { guardCountsSchema } from "../guards/counts.ts";
+import { guardCountsSchema } from "../guards/rules.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { idSchema } from "../lib/ids.ts";
 import { jobStates } from "../store/job-state.ts";

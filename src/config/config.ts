@@ -6,7 +6,7 @@ import { isAddressOrRange } from "../net/client-address.ts";
 import { readRedisUrl, redisUrlForm } from "../store/redis/redis-url.ts";
 import { masterKeyForm } from "./master-key.ts";
 import { apiKeyName, baseUrlName, ofKeyProviders, providerSettings } from "./provider-settings.ts";
-import { keptSettings, toQuotas, toRetention } from "./quota-settings.ts";
+import { keptSettings, toQuotas, toRetention } from "./quotas-and-retention.ts";
 import { warnOfRemoved } from "./removed-settings.ts";
 import { withSecretFiles } from "./secret-files.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";

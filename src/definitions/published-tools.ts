@@ -17,7 +17,7 @@ export const publishSchema = z
   .describe("Makes it a tool of `/mcp`; without it, it is none");
 
 /** Header names by which clients repeat an argument (`x-mcp-header`), and the path of each argument. */
-export type ParamHeader = { header: string; path: readonly string[]; type: unknown };
+type ParamHeader = { header: string; path: readonly string[]; type: unknown };
 
 /** Deepest argument that a header repeats. */
 const MAX_DEPTH = 8;

@@ -17,7 +17,7 @@ export type HostOptions = { dataDir: string; mongo: boolean; redis: boolean; syn
 export type HostMessage = { type: "ready" } | { type: "failed"; message: string };
 
 /** Hosts the services of a data folder until closed; a lock, on the store's file or its own, keeps others out. */
-export function openHost(options: HostOptions) {
+function openHost(options: HostOptions) {
   return withDisposables(async (disposables) => {
     const { dataDir } = options;
     const logger = makeLogger({ level: options.logLevel, name: "embedded" });

@@ -53,7 +53,7 @@ export type RedisPlace = { socketPath: string; secrets: ServiceSecrets };
  * What is found at a socket. `busy`: a server holds it and does not serve yet (`LOADING`), or answers too slowly.
  * `foreign`: what answers there does not know the secrets.
  */
-export type ServerState = "serving" | "busy" | "gone" | "foreign";
+type ServerState = "serving" | "busy" | "gone" | "foreign";
 
 /**
  * Starts a private redis-server on a Unix socket, with its append-only file in `dir`, and starts it again when it dies. It ends

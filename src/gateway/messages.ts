@@ -2,7 +2,7 @@
  * The one form of a conversation inside the product. Every surface maps to and from it, and each provider's adapter maps it
  * to its wire. Texts alone stay strings: they are nearly all of the traffic.
  */
-export type TextPart = { type: "text"; text: string };
+type TextPart = { type: "text"; text: string };
 /** A picture by a `data:` URL with base64, or by an https URL that the provider reads. */
 export type ImagePart = { type: "image"; url: string; detail?: "auto" | "low" | "high" | "original" };
 /** A PDF, by the same kinds of URL. */

@@ -12,7 +12,7 @@ import { findKeys, type Target } from "./resilience/target.ts";
 import { estimateTokens } from "./tokens.ts";
 
 /** The scores of a request's documents, in their order; those that the model left out have none. */
-export type RerankOutcome = { scores: readonly (number | undefined)[]; costUsd: number };
+type RerankOutcome = { scores: readonly (number | undefined)[]; costUsd: number };
 
 /** A model that can judge passages: one for that alone, or one that chats. */
 export type Judge = { id: string; isReranker: boolean };

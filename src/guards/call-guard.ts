@@ -1,9 +1,9 @@
 import { AppError } from "../lib/errors.ts";
-import { addCounts } from "./counts.ts";
 import type { Finding, GuardKind } from "./guard.ts";
 import { makeMarks } from "./marks.ts";
 import { readAtOnce, readTexts, readUntil } from "./read-texts.ts";
 import type { GuardAction, GuardCount, GuardPlace, RulesOfPlaces } from "./rules.ts";
+import { addCounts } from "./rules.ts";
 import { makeStreamGuard, type StreamGuard } from "./stream-guard.ts";
 
 /**

@@ -1,11 +1,10 @@
-import { hanNumberRuns, type NumberWordRun, numberWordRuns } from "./number-words.ts";
-import { spokenDigitRuns } from "./spoken-digits.ts";
+import { hanNumberRuns, type NumberWordRun, numberWordRuns, spokenDigitRuns } from "./number-words.ts";
 
 /**
  * A text in the one form that the recognisers read: lower case, ASCII digits and dashes, no accents, no invisible characters,
  * number words as digits. `origin[i]` is where unit `i` begins in the original, in UTF-16 units.
  */
-export type FoldedText = { text: string; origin: Uint32Array; original: string };
+type FoldedText = { text: string; origin: Uint32Array; original: string };
 
 /**
  * Invisible, or decoration of the character before: joiners, directions, variation selectors, accents, key caps, tags, controls,

@@ -1,14 +1,13 @@
 import { monthOf } from "./dates.ts";
 import { foldWord } from "./fold-text.ts";
-import { englishNumberWords, hanDigits } from "./number-words.ts";
+import { englishNumberWords, hanDigits, spokenDigitWords } from "./number-words.ts";
 import type { Span } from "./spans.ts";
-import { spokenDigitWords } from "./spoken-digits.ts";
 
 /**
  * Words of a text that may be parts of one value, with what parts them. `isOpen`: the text ends before it is known where they end.
  * `digits`: how many, a word in place of digits counted as two.
  */
-export type PossibleValue = Span & { isOpen: boolean; digits: number };
+type PossibleValue = Span & { isOpen: boolean; digits: number };
 
 /** Letters of scripts that write words without blanks. Each stands for itself. */
 const loneLetter = "[\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u2e80-\\ua4cf\\uac00-\\ud7ff\\uf900-\\ufaff]";

@@ -13,7 +13,7 @@ const privateKey = /private key/i;
 const ofBase64 = /[\w+/-]/;
 
 /** A text, the kinds that are looked for in it, and what names it, as `ssn` does in `{"ssn": "219099999"}`. */
-export type ReadText = { text: string; kinds: readonly GuardKind[]; label?: string | undefined };
+type ReadText = { text: string; kinds: readonly GuardKind[]; label?: string | undefined };
 
 /** The values of each text. It is done in steps of some milliseconds, and yields between them. Throws what `findValues` throws. */
 export function* readTexts(texts: readonly ReadText[]): Generator<void, Finding[][]> {

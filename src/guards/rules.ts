@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { GuardKind } from "./guard.ts";
 
 /** What is done with a value: nothing; it is counted; a mark stands in its place; the text is refused. */
@@ -15,7 +16,7 @@ export type GuardRules = Partial<Record<GuardKind, Partial<Record<GuardPlace, Gu
 export type GuardCount = { kind: GuardKind; place: GuardPlace; action: Exclude<GuardAction, "off">; count: number };
 
 /** What is done at one place with each kind that is looked for there. */
-export type PlaceRules = ReadonlyMap<GuardKind, Exclude<GuardAction, "off">>;
+type PlaceRules = ReadonlyMap<GuardKind, Exclude<GuardAction, "off">>;
 
 export type RulesOfPlaces = Readonly<Record<GuardPlace, PlaceRules>>;
 
@@ -36,4 +37,18 @@ export function byPlace(rules: GuardRules): RulesOfPlaces {
     ingest: at("ingest"),
     log: at("log"),
   };
+}
+
+/** What guards have found, as it is shown. */
+export const guardCountsSchema = z
+  .array(z.object({ kind: z.string(), place: z.string(), action: z.string(), count: z.number().int() }))
+  .describe("What guards have found in its texts: how many values of a kind, by place. Never the values");
+
+/** Adds counts to those of the same kind, place and action. */
+export function addCounts(all: GuardCount[], more: readonly GuardCount[]): void {
+  for (const { kind, place, action, count } of more) {
+    const known = all.find((one) => one.kind === kind && one.place === place && one.action === action);
+    if (known) known.count += count;
+    else all.push({ kind, place, action, count });
+  }
 }

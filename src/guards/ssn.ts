@@ -1,7 +1,15 @@
-import { type DigitPart, type DigitRun, endsOfForms, findParts, separatorsOf, sizesOf, toPart } from "./digits.ts";
+import {
+  type DigitPart,
+  type DigitRun,
+  endsOfForms,
+  findParts,
+  plainSeparator,
+  separatorsOf,
+  sizesOf,
+  toPart,
+} from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
 import { findLabels, type Labels, labelPattern } from "./labels.ts";
-import { plainSeparator } from "./separators.ts";
 import { lastEndingBefore, type Span } from "./spans.ts";
 
 const labels = labelPattern(

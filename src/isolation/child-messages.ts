@@ -26,7 +26,7 @@ export const MESSAGES_FD = 4;
 export const READY = "ready";
 
 /** Largest message of a child, in bytes, so that a child cannot fill its host's memory. */
-export const MAX_FRAME_BYTES = 16 * 1_048_576;
+const MAX_FRAME_BYTES = 16 * 1_048_576;
 /** Bytes of a message's length, which precedes it. */
 const LENGTH_BYTES = 4;
 

@@ -2,8 +2,7 @@ import { AppError } from "../lib/errors.ts";
 import { type Child, ChildLost, comesToEnd, exchange, lowerPriority } from "./child.ts";
 import { keepChildren } from "./children.ts";
 import type { Memory } from "./memory.ts";
-import { makeEffort } from "./pace.ts";
-import { makePresence } from "./presence.ts";
+import { makeEffort, makePresence } from "./pace.ts";
 import { makeShares } from "./shares.ts";
 
 /** A request that takes longer runs at the lowest priority from then on, in ms: it may be meant to use up the processor. */

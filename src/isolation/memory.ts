@@ -6,7 +6,7 @@ const CHILDREN_MB = 800;
 const RESERVED_MB = 200;
 
 /** One who starts children of `mb`: `endIdle` ends one that serves nobody, if there is one. */
-export type MemoryUser = { mb: number; endIdle(): boolean };
+type MemoryUser = { mb: number; endIdle(): boolean };
 
 export type Memory = ReturnType<typeof makeMemory>;
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { guardCountsSchema } from "../guards/counts.ts";
+import { guardCountsSchema } from "../guards/rules.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { errorCodes, errorTypes } from "../lib/errors.ts";
 import { idSchema } from "../lib/ids.ts";

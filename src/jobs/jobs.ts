@@ -1,5 +1,5 @@
 import type { Config } from "../config/config.ts";
-import { makePresence } from "../isolation/presence.ts";
+import { makePresence } from "../isolation/pace.ts";
 import { makeShares } from "../isolation/shares.ts";
 import { shareReads } from "../lib/share-reads.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";

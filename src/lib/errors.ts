@@ -66,7 +66,7 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes;
 
 /** Why a provider's call failed: breaker open, no connection, no answer in time, its key or model refused, reasoning it cannot read. */
-export type ErrorReason = "breaker_open" | "unreachable" | "silent" | "access_refused" | "reasoning_unreadable";
+type ErrorReason = "breaker_open" | "unreachable" | "silent" | "access_refused" | "reasoning_unreadable";
 
 export type AppErrorOptions = {
   /** Path of the offending field, as `messages[0].role`. */

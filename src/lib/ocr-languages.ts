@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 const require = createRequire(import.meta.url);
 
 /** What a text in a picture is recognized in: codes as `eng`, of one language at least. */
-export const isLanguageCode = (text: string): boolean => /^[a-z]{3}(?:_[a-z]{2,5})?$/i.test(text);
+const isLanguageCode = (text: string): boolean => /^[a-z]{3}(?:_[a-z]{2,5})?$/i.test(text);
 
 /** The file of a language's data in its npm package, or nothing where that is not installed. Nothing is downloaded. */
 export function languageFile(code: string): string | undefined {

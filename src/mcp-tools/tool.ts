@@ -53,7 +53,7 @@ type ToolFields<S extends z.ZodObject> = {
 };
 
 /** The protocol's `ToolAnnotations`, but for the title. Absent, a tool may change and destroy, and deals with the open world. */
-export type ToolHints = {
+type ToolHints = {
   readOnlyHint?: boolean;
   destructiveHint?: boolean;
   idempotentHint?: boolean;

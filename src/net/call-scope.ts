@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { addCounts } from "../guards/counts.ts";
 import type { GuardCount } from "../guards/rules.ts";
+import { addCounts } from "../guards/rules.ts";
 import { AppError } from "../lib/errors.ts";
 
 /** What our calls to other servers say: how many calls of this service stand behind them, theirs included. */

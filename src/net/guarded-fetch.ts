@@ -12,9 +12,9 @@ const mediaTypes = /^(image|audio|video|font|model)\//;
 const encodings = /^(|identity|gzip|x-gzip|deflate|br)$/;
 
 /** `ETag` and `Last-Modified` of a body, by which its server knows whether it has changed. */
-export type Validators = { etag?: string; lastModified?: string };
+type Validators = { etag?: string; lastModified?: string };
 /** `isUnchanged`: the server has none but the one of the given validators; then there are no bytes. */
-export type FetchedBody = { url: string; bytes: Buffer; type?: string; validators?: Validators; isUnchanged?: true };
+type FetchedBody = { url: string; bytes: Buffer; type?: string; validators?: Validators; isUnchanged?: true };
 export type GuardedFetch = {
   /**
    * Gets the body of a public URL, under the rules of `Egress` at every redirect.

@@ -13,16 +13,16 @@ import { makeEmbedQuery } from "./embed-query.ts";
 import { expandHits } from "./expand-hits.ts";
 import { makeFindHits } from "./find-hits.ts";
 import { foldText } from "./fold-text.ts";
+import { fuseRanks } from "./fuse-ranks.ts";
 import { makeLanguages } from "./languages.ts";
 import { joinChunks, mergeHits, type Passage } from "./merge-hits.ts";
 import type { QueryInput, QueryOutcome, QueryResult, RewriteReport } from "./query-schemas.ts";
 import { lexicalQuery } from "./query-words.ts";
 import { RERANKED, rerankHits } from "./rerank.ts";
 import { rewriteQuery } from "./rewrite.ts";
-import { uniteHits } from "./unite-hits.ts";
 import type { Holders } from "./word-nearness.ts";
 
-export type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "pace" | "logger">;
+type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "pace" | "logger">;
 export type RunQuery = (
   caller: GatewayCaller & Pick<Caller, "collections">,
   input: QueryInput,
@@ -37,7 +37,7 @@ type Found = Pick<CurrentHits, "hits" | "headers" | "warnings"> & {
 /**
  * Makes the function that runs queries. Its stages: the searches that a model writes (`rewrite.ts`), the vectors of the query
  * (`embed-query.ts`), the documents that are asked (`find-hits.ts`, `choose-documents.ts`), the searches (`candidates.ts`), one
- * list of them (`rank-hits.ts`, `unite-hits.ts`), the hits that still hold (`current-hits.ts`), their order by a model
+ * list of them (`rank-hits.ts`), the hits that still hold (`current-hits.ts`), their order by a model
  * (`rerank.ts`), the chunks beside them (`expand-hits.ts`), those that belong together as one (`merge-hits.ts`), how much of the
  * question they hold (`coverage.ts`), the results.
  */
@@ -176,5 +176,28 @@ function toResult({ hit, chunks }: Passage, header: DocumentHeader | undefined):
     chunkIds: chunks.map(({ _id }) => _id),
     index: hit.n,
     ...placeOf(hit),
+  };
+}
+
+/** What the searches that a model wrote weigh together, beside the question as it was asked. */
+const REWRITTEN_WEIGHT = 3;
+
+type Hits = Pick<CurrentHits, "hits" | "headers" | "warnings">;
+
+/** The hits of a question and of the searches that were written for it, as one list by their ranks. */
+function uniteHits(asked: Hits, written: readonly Hits[]): Hits {
+  const all = [asked, ...written];
+  const weights = [1, ...written.map(() => REWRITTEN_WEIGHT / written.length)];
+  const fused = fuseRanks(
+    all.map(({ hits }) => hits),
+    ({ content }) => content, // the same content may have been ingested twice
+    weights,
+  );
+  const best = Math.max(0, ...all.flatMap(({ hits }) => hits.slice(0, 1).map(({ score }) => score)));
+  const most = fused[0]?.sum ?? 1;
+  return {
+    hits: fused.map(({ item, sum }) => ({ ...item, score: (best * sum) / most })),
+    headers: new Map(all.flatMap(({ headers }) => [...headers])),
+    warnings: [...new Set(all.flatMap(({ warnings }) => warnings))],
   };
 }

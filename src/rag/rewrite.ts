@@ -13,7 +13,7 @@ const MAX_ANSWER_TOKENS = 400;
 const MAX_HISTORY = 6_000;
 const MAX_QUESTION = 4_000;
 
-export type RewriteWish = Exclude<NonNullable<QueryInput["rewrite"]>, true>;
+type RewriteWish = Exclude<NonNullable<QueryInput["rewrite"]>, true>;
 
 /**
  * Has a model write searches for a question: in the words that the documents are likely to use, in their languages, with what
@@ -84,7 +84,7 @@ function toPrompt(query: string, history: NonNullable<RewriteWish["history"]>): 
 }
 
 /** The searches that a model wrote: a line each, whatever list or quotes it put around them, or a list of JSON. */
-export function readSearches(text: string): string[] {
+function readSearches(text: string): string[] {
   const lines = text
     .replace(/<think>[\s\S]*?(?:<\/think>|$)/g, "")
     .split(/\n+/)

@@ -7,7 +7,7 @@ const MARKDOWN_PLACES = [...HEADINGS, "```\n\n", "\n\n***\n\n", "\n\n---\n\n", "
 const PARTS_A_PIECE = 50;
 
 /** Largest length of a piece, and of what it repeats of the one before, in characters. */
-export type PieceBounds = { size: number; overlap: number };
+type PieceBounds = { size: number; overlap: number };
 
 /**
  * Splits a text into trimmed pieces: at the best places that there are, further down only where a part is still too long.

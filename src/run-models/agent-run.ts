@@ -90,7 +90,7 @@ export async function findAgent({ agents }: RunModelsDeps, tenantId: string, mod
   }
 }
 
-export const unknownAgent = (model: string) =>
+const unknownAgent = (model: string) =>
   unknownRunModel(model, "GET /agents lists yours: name one as agent:<agentId>, or by its name.");
 
 type ShownCall = Extract<ChatDelta, { type: "step-call" }>;

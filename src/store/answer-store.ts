@@ -4,7 +4,7 @@ import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
 
 /** Passages that an answer cites, without their words where the tenant keeps no texts. */
-export type CitedPassage = { documentId: string; chunkId: string; title?: string; quote?: string };
+type CitedPassage = { documentId: string; chunkId: string; title?: string; quote?: string };
 
 /** An answer from documents, for those who rate it; and how it was rated. Its id is that of the call's log. */
 export type AnswerRecord = TenantOwned & {
@@ -37,7 +37,7 @@ export const answerCollection = defineCollection<AnswerRecord>({
   ],
 });
 
-export type Rating = Required<Pick<AnswerRecord, "thumb" | "ratedBy" | "ratedAt">> &
+type Rating = Required<Pick<AnswerRecord, "thumb" | "ratedBy" | "ratedAt">> &
   Pick<AnswerRecord, "comment" | "question" | "expireAt">;
 
 /** Which rated answers are meant; with a `keyId`, those that this key asked for. */

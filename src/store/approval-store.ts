@@ -7,7 +7,7 @@ import { makeRecords } from "./records.ts";
 
 /** `cancelled`: its run ended without a decision. */
 export const approvalStates = ["pending", "approved", "rejected", "expired", "cancelled"] as const;
-export type ApprovalState = (typeof approvalStates)[number];
+type ApprovalState = (typeof approvalStates)[number];
 
 type Asked = AwaitedRecord & {
   runId: string;

@@ -11,11 +11,11 @@ import { changeOne, insertIfAbsent, insertOrFind, unlessDuplicate, updateIf } fr
  * takes it. A *batch* collects items, is closed when it is full or its time has come, is submitted to the provider, and has
  * ended when each of its items has.
  */
-export const batchItemStates = ["accepted", "waiting", "batched", "done", "cancelled"] as const;
-export type BatchItemState = (typeof batchItemStates)[number];
+const batchItemStates = ["accepted", "waiting", "batched", "done", "cancelled"] as const;
+type BatchItemState = (typeof batchItemStates)[number];
 
-export const batchStates = ["collecting", "closed", "submitted", "ended"] as const;
-export type BatchState = (typeof batchStates)[number];
+const batchStates = ["collecting", "closed", "submitted", "ended"] as const;
+type BatchState = (typeof batchStates)[number];
 
 /** One request that waits for a batch or is in one. It has the id of its caller's job. */
 export type BatchItemRecord = TenantOwned & {

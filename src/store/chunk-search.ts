@@ -36,7 +36,7 @@ export type VectorSearch = {
 export type VectorHits = { hits: ChunkHit[]; headers?: DocumentHeader[]; spaces?: string[] };
 /** Which of a tenant's chunks are searched. */
 type Within = { documentIds?: readonly string[]; collections?: CollectionNames };
-export type TextSearch = Pick<VectorSearch, "limit" | "documentIds" | "collections"> & {
+type TextSearch = Pick<VectorSearch, "limit" | "documentIds" | "collections"> & {
   text: string;
   /** The query's vectors, by their models: what the similarity of hits is computed by. */
   vectors: ReadonlyMap<string, Float32Array>;

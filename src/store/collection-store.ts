@@ -42,7 +42,7 @@ const DAY_MS = 86_400_000;
 const kept = { isDeleting: { $exists: false } } as const;
 
 /** When a collection that is used now expires. */
-export const expiryOf = (days: number | undefined) =>
+const expiryOf = (days: number | undefined) =>
   days === undefined ? {} : { expireAt: new Date(Date.now() + days * DAY_MS) };
 
 export function makeCollectionStore(db: Db) {

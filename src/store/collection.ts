@@ -7,7 +7,7 @@ export type IndexDeclaration = IndexDescription & { key: Record<string, 1 | -1 |
 export type SearchIndexDeclaration = { name: string; type: "vectorSearch" | "search"; definition: Document };
 
 /** What a store file declares of its collection: the name, its indexes, and whether its documents belong to a tenant. */
-export type CollectionDeclaration<_T extends Document> = {
+type CollectionDeclaration<_T extends Document> = {
   name: string;
   indexes: readonly IndexDeclaration[];
   searchIndexes?: readonly SearchIndexDeclaration[];

@@ -120,7 +120,7 @@ const shown = [
 export type ShownCompletion = Shown<CompletionRecord, typeof shown>;
 
 /** Which calls are meant: those that have all of these, begun between two times. */
-export type CompletionFilter = Partial<Pick<CompletionRecord, (typeof filtered)[number]>> &
+type CompletionFilter = Partial<Pick<CompletionRecord, (typeof filtered)[number]>> &
   Times & {
     /** A part of a model's name, the surface, the end user or the error. */
     q?: string;

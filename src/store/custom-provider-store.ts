@@ -24,7 +24,7 @@ export type CustomModelRecord = {
 };
 
 /** What a tenant says of a provider of its own; `wire` is the format that the server speaks. */
-export type CustomProviderSettings = { baseUrl: string; wire: string; models: CustomModelRecord[] };
+type CustomProviderSettings = { baseUrl: string; wire: string; models: CustomModelRecord[] };
 
 /** A provider of one tenant's own, its key encrypted under the tenant's data key. */
 export type CustomProviderRecord = TenantOwned &

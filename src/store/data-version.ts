@@ -28,7 +28,7 @@ const WAIT_MS = 300_000;
 /** How often it looks whether that is done, in ms. */
 const LOOK_EVERY_MS = 200;
 
-export type MigrationOptions = {
+type MigrationOptions = {
   migrations: readonly Migration[];
   /** See `oldestBeside` of the migrations. */
   oldestBeside: number;

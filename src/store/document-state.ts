@@ -1,6 +1,5 @@
 /**
- * Terms. A tenant ingests a *document*; its text is split into *chunks*, the units that a query finds. Each ingestion writes
- * a *version* of the chunks. The document's `version` is the one that queries see; 0 means none.
+ * Each ingestion of a document writes a *version* of its chunks. Its `version` is the one that queries see; 0 means none.
  *
  * A document that is ingested again stays `indexed` with its old version until the new one is complete, also if that fails.
  * `deleting` is never shown: it marks a document whose chunks and source are being removed.

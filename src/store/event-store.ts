@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant } from "./collection.ts";
-import { makeWorkRecords, type StoredWork } from "./records.ts";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
+import { makeRecords, makeWorkRecords, type StoredWork } from "./records.ts";
 import { insertOrFind } from "./writes.ts";
 
 /** Something that happened, told by a caller or by a source of events. */
@@ -40,5 +41,37 @@ export function makeEventStore(db: Db) {
     /** It was handed to all that it is for: its data goes, its key stays. */
     finish: (tenantId: string, eventId: string): Promise<boolean> =>
       records.update(tenantId, eventId, { $unset: { isOpen: "", data: "" } }),
+  };
+}
+
+/** How a source signs its requests. */
+export const sourceKinds = ["standard-webhooks", "github", "slack"] as const;
+export type SourceKind = (typeof sourceKinds)[number];
+
+/** A server elsewhere whose signed requests are events. */
+export type EventSourceRecord = TenantOwned & {
+  name: string;
+  kind: SourceKind;
+  /** The name of its events. */
+  event: string;
+  /** What it signs with, encrypted under the tenant's data key, in base64. */
+  sealed: string;
+  createdBy: string;
+  createdAt: Date;
+};
+
+export const eventSourceCollection = defineCollection<EventSourceRecord>({
+  name: "eventSources",
+  indexes: [{ key: { tenantId: 1, _id: -1 }, name: "tenant_newest" }],
+});
+
+export function makeEventSourceStore(db: Db) {
+  const sources = db.collection<EventSourceRecord>(eventSourceCollection.name);
+  return {
+    ...makeRecords(sources),
+    list: (tenantId: string, page: PageQuery): Promise<Page<EventSourceRecord>> =>
+      findPage(sources, { tenantId, page }),
+    /** One of whatever tenant: its id in the path of a signed request is how the tenant is found. */
+    findById: (sourceId: string): Promise<EventSourceRecord | null> => sources.findOne({ _id: sourceId }),
   };
 }

@@ -55,7 +55,7 @@ export const executionCollection = defineCollection<ExecutionRecord>({
 });
 
 /** How a run ends. `erase` takes away what was said in it, by the caller and the models, but not the result. */
-export type ExecutionEnd = { result?: object; error?: ErrorView; erase: boolean };
+type ExecutionEnd = { result?: object; error?: ErrorView; erase: boolean };
 
 export type ExecutionStore = ReturnType<typeof makeExecutionStore>;
 

@@ -23,7 +23,7 @@ export const cancellableFileBatchStates: readonly FileBatchState[] = ["validatin
 
 /** What clients upload files for; `batch_output` is the answers to a batch. */
 export const filePurposes = ["batch", "batch_output", "assistants", "user_data"] as const;
-export type FilePurpose = (typeof filePurposes)[number];
+type FilePurpose = (typeof filePurposes)[number];
 
 /** A file: requests of a batch as JSON lines, their answers, or a document. Its bytes are in the source store, under its id. */
 export type FileRecord = TenantOwned & {

@@ -7,7 +7,7 @@ import { updateIf } from "./writes.ts";
 
 /** `starting` and `waiting` (for the one before it) are open; the others stay. */
 export const firingStates = ["starting", "waiting", "started", "skipped", "missed", "failed"] as const;
-export type FiringState = (typeof firingStates)[number];
+type FiringState = (typeof firingStates)[number];
 
 /**
  * One time that a schedule or a trigger starts something. The id is made of its schedule and slot, or of its trigger and event: so

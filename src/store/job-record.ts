@@ -6,7 +6,7 @@ import type { JobState } from "./job-state.ts";
 export type JobKind = string;
 
 /** Something that happened in a job, for those who follow it; `id` is its event's. */
-export type JobStep = { id: number; data: Record<string, unknown> };
+type JobStep = { id: number; data: Record<string, unknown> };
 export type JobProgress = { stage: string; done: number; total: number };
 
 /** A step of a workflow's run: its name, and its path as `2/then/0`; or a tool of an agent's, and the idempotency key of its call. */

@@ -1,8 +1,4 @@
-/**
- * Terms. A *job* is one piece of accepted work. Its *record* in the store is the truth; the BullMQ job of the same id only
- * wakes a worker up. A worker holds a *lease* on the record while it runs the job and renews it by *heartbeat*; a worker
- * whose lease was taken by another is *fenced* and writes nothing more.
- */
+/** What a job may be; docs/architecture.md has the terms. */
 export const jobStates = ["queued", "running", "awaiting", "completed", "failed", "cancelled"] as const;
 export type JobState = (typeof jobStates)[number];
 

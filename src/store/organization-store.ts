@@ -4,7 +4,7 @@ import type { Role } from "./key-store.ts";
 import { updateIf } from "./writes.ts";
 
 /** A person or service, identified by its tenant and its name there: tenants name their subjects as they like. */
-export type MemberId = { tenantId: string; subject: string };
+type MemberId = { tenantId: string; subject: string };
 
 type Member = MemberId & { role: Role };
 
@@ -36,7 +36,7 @@ export const organizationCollection = defineCollection<OrganizationRecord>({
 });
 
 /** Which members of an organization are meant. */
-export type MemberChoice = MemberId & { roles: readonly Role[] };
+type MemberChoice = MemberId & { roles: readonly Role[] };
 
 /** Every function but `namesOf` acts on behalf of a member: an organization of others does not exist for it. */
 export function makeOrganizationStore(db: Db) {

@@ -61,11 +61,11 @@ export type ShownResponse = Pick<BackgroundResponse, "_id" | "response" | "outpu
 
 const headFields = ["tenantId", "bytes", "jobId", "isStreamed"] as const;
 /** A response without its texts; what one in the background alone has may be absent. */
-export type ResponseHead = Pick<BackgroundResponse, "_id" | "tenantId" | "bytes"> &
+type ResponseHead = Pick<BackgroundResponse, "_id" | "tenantId" | "bytes"> &
   Partial<Pick<BackgroundResponse, "jobId" | "isStreamed">>;
 
 /** How a response in the background ends. */
-export type ResponseEnd = Pick<StoredResponse, "response" | "output" | "bytes" | "total"> & { error?: ErrorView };
+type ResponseEnd = Pick<StoredResponse, "response" | "output" | "bytes" | "total"> & { error?: ErrorView };
 
 /** The texts of a response that are read apart. */
 export type ResponseText = "input" | "output";

@@ -40,7 +40,7 @@ export type ScheduleRecord = VersionedRecord & {
 export type ScheduleChange = Omit<ScheduleRecord, keyof VersionedRecord | "last">;
 
 /** The firing that a schedule comes to next. */
-export type NextSlot = Pick<ScheduleRecord, "slotAt" | "dueAt" | "last">;
+type NextSlot = Pick<ScheduleRecord, "slotAt" | "dueAt" | "last">;
 
 export const scheduleCollection = defineCollection<ScheduleRecord>({
   name: "schedules",

@@ -3,7 +3,7 @@ import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { makeRecords } from "./records.ts";
 
 /** A browser's session, which stands for an API key until it ends. The token in its cookie is never stored, only its hash. */
-export type SessionRecord = TenantOwned & {
+type SessionRecord = TenantOwned & {
   /** SHA-256 of the token, in hex. */
   hash: string;
   keyId: string;
@@ -42,5 +42,39 @@ export function makeSessionStore(db: Db) {
     async removeByHash(hash: string): Promise<void> {
       await sessions.deleteOne({ hash });
     },
+  };
+}
+
+/** A session of the operator's browser. The token in its cookie is never stored, only what it makes with the password. */
+type OperatorSessionRecord = { _id: string; hash: string; createdAt: Date; expiresAt: Date };
+
+export const operatorSessionCollection = defineCollection<OperatorSessionRecord>({
+  name: "operatorSessions",
+  indexes: [
+    { name: "hash", key: { hash: 1 }, unique: true },
+    { name: "expiry", key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+  ],
+});
+
+export type OperatorSessionStore = ReturnType<typeof makeOperatorSessionStore>;
+
+export function makeOperatorSessionStore(db: Db) {
+  const sessions = db.collection<OperatorSessionRecord>(operatorSessionCollection.name);
+  return {
+    /** Adds a session, and removes all but the `kept` newest. */
+    async insert(session: OperatorSessionRecord, kept: number): Promise<void> {
+      await sessions.insertOne(session);
+      const newest = await sessions
+        .find()
+        .sort({ _id: -1 })
+        .limit(kept + REMOVED_AT_ONCE)
+        .toArray();
+      const old = newest.slice(kept).map(({ _id }) => _id);
+      if (old.length > 0) await sessions.deleteMany({ _id: { $in: old } });
+    },
+    /** Whether there is a session that has not ended. */
+    has: async (hash: string, now: Date): Promise<boolean> =>
+      (await sessions.findOne({ hash, expiresAt: { $gt: now } })) !== null,
+    remove: async (hash: string): Promise<void> => void (await sessions.deleteOne({ hash })),
   };
 }

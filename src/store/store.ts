@@ -22,8 +22,7 @@ import { definitionVersionCollection, makeDefinitionVersionStore } from "./defin
 import { deliveryCollection, makeDeliveryStore } from "./delivery-store.ts";
 import { documentCollection } from "./document-record.ts";
 import { makeDocumentStore } from "./document-store.ts";
-import { eventSourceCollection, makeEventSourceStore } from "./event-source-store.ts";
-import { eventCollection, makeEventStore } from "./event-store.ts";
+import { eventCollection, eventSourceCollection, makeEventSourceStore, makeEventStore } from "./event-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
 import { firingCollection, makeFiringStore } from "./firing-store.ts";
@@ -31,7 +30,6 @@ import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store
 import { jobCollection, makeJobStore } from "./job-store.ts";
 import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
 import { migrations, oldestBeside } from "./migrations.ts";
-import { makeOperatorSessionStore, operatorSessionCollection } from "./operator-session-store.ts";
 import { makeOrganizationStore, organizationCollection } from "./organization-store.ts";
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
 import { makeReindexStore, reindexCollection } from "./reindex-store.ts";
@@ -40,7 +38,12 @@ import { makeResponseStore, responseCollection } from "./response-store.ts";
 import { makeRetentionStore } from "./retention-store.ts";
 import { makeScheduleStore, scheduleCollection } from "./schedule-store.ts";
 import { makeSearchToolStore, searchToolCollection } from "./search-tool-store.ts";
-import { makeSessionStore, sessionCollection } from "./session-store.ts";
+import {
+  makeOperatorSessionStore,
+  makeSessionStore,
+  operatorSessionCollection,
+  sessionCollection,
+} from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
@@ -52,8 +55,12 @@ import { makeUseStore, type UseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
 import { makeVectorStoreBatchStore, vectorStoreBatchCollection } from "./vector-store-batch-store.ts";
 import { makeWaitStore, waitCollection } from "./wait-store.ts";
-import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
-import { makeWebhookStore, webhookCollection } from "./webhook-store.ts";
+import {
+  makeWebhookSecretStore,
+  makeWebhookStore,
+  webhookCollection,
+  webhookSecretCollection,
+} from "./webhook-store.ts";
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
 import { makeWorkflowRunStore, workflowRunCollection } from "./workflow-run-store.ts";
 import { openStepCollection, workflowItemCollection, workflowStepCollection } from "./workflow-step-store.ts";

@@ -5,7 +5,7 @@ import { makeRecords } from "./records.ts";
 import { updateIf } from "./writes.ts";
 
 /** Which definition of a tenant has the name of a tool. Its id holds the name, so that a tenant has each name once. */
-export type ToolNameRecord = TenantOwned & { name: string; ownerId: string; claimedAt: Date };
+type ToolNameRecord = TenantOwned & { name: string; ownerId: string; claimedAt: Date };
 
 export const toolNameCollection = defineCollection<ToolNameRecord>({
   name: "toolNames",

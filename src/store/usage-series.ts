@@ -15,7 +15,7 @@ export type UsageDivision = keyof typeof dividedBy;
 export const usageDivisions = Object.keys(dividedBy) as [UsageDivision, ...UsageDivision[]]; // the literal has no other keys
 
 /** The first and the last time, both included, as `2026-11-20T13` or as `2026-11-20`. */
-export type SeriesSpan = { step: "hour" | "day"; from: string; to: string; filter: UsageFilter };
+type SeriesSpan = { step: "hour" | "day"; from: string; to: string; filter: UsageFilter };
 type Totals = UsageCounters & Record<string, number>;
 /** What the calls of one time came to. `counts` has the buckets of their times too. */
 export type SeriesRow = { at: string; counts: Totals };

@@ -24,7 +24,7 @@ const HOUR_MS = 3_600_000;
 /** How often what is added later is written, in ms. A crash leaves the bytes of this time uncounted. */
 const LATER_MS = 250;
 
-export type UseChange = { tenantId: string; kind: UseKind; bytes: number; records?: number; expiresAt?: Date };
+type UseChange = { tenantId: string; kind: UseKind; bytes: number; records?: number; expiresAt?: Date };
 
 export type UseStore = ReturnType<typeof makeUseStore>;
 

@@ -4,7 +4,7 @@ import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { makeRecords } from "./records.ts";
 
 /** How a wait can have ended: what it waited for came, or its time was over first. */
-export type WaitEnd = "over" | "expired";
+type WaitEnd = "over" | "expired";
 
 /** What a suspended job waits for, besides the decisions of people: a time, or an event. */
 export type WaitRecord = AwaitedRecord & {

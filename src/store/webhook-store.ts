@@ -1,7 +1,8 @@
-import type { Db } from "mongodb";
-import { defineCollection, ofTenant } from "./collection.ts";
+import { Binary, type Db } from "mongodb";
+import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
-import { makeVersionedRecords, type VersionedRecord } from "./records.ts";
+import { makeRecords, makeVersionedRecords, type VersionedRecord } from "./records.ts";
+import { changeOne } from "./writes.ts";
 
 /** An address that is told of what happens in a tenant. */
 export type WebhookRecord = VersionedRecord & {
@@ -50,6 +51,35 @@ export function makeWebhookStore(db: Db) {
         .limit(limit)
         .toArray();
       return found.map(({ tenantId }) => tenantId);
+    },
+  };
+}
+
+/** The secret that signs a tenant's webhooks, encrypted under the tenant's data key. */
+export type WebhookSecretRecord = TenantOwned & {
+  sealed: Binary;
+  createdAt: Date;
+  /** The previous secret, which also signs webhooks until then. */
+  previous?: { sealed: Binary; until: Date };
+};
+
+export const webhookSecretCollection = defineCollection<WebhookSecretRecord>({ name: "webhookSecrets", indexes: [] });
+
+export type WebhookSecretStore = ReturnType<typeof makeWebhookSecretStore>;
+
+export function makeWebhookSecretStore(db: Db) {
+  const secrets = db.collection<WebhookSecretRecord>(webhookSecretCollection.name);
+  const { get, ensure } = makeRecords(secrets);
+  return {
+    find: (tenantId: string) => get(tenantId, tenantId),
+    /** Stores a tenant's first secret unless it has one. Returns the stored one. */
+    ensure: (tenantId: string, sealed: Buffer) =>
+      ensure({ _id: tenantId, tenantId, sealed: new Binary(sealed), createdAt: new Date() }),
+    /** Puts a new secret in the place of exactly this one, which stays valid until `until`; null when it has changed. */
+    replace({ tenantId, _id, createdAt, sealed }: WebhookSecretRecord, made: { sealed: Buffer; until: Date }) {
+      const previous = { sealed, until: made.until };
+      const next = { sealed: new Binary(made.sealed), createdAt: new Date(), previous };
+      return changeOne(secrets, ofTenant(tenantId, { _id, createdAt, sealed }), { $set: next });
     },
   };
 }

@@ -23,7 +23,7 @@ export type WorkflowSummaryRecord = Omit<WorkflowRecord, "tenantId" | "definitio
 const summaryFields = ["name", "description", "stepCount", "version", "createdBy", "createdAt", "updatedAt"];
 
 /** What a replacement changes. */
-export type WorkflowChange = Pick<WorkflowRecord, "name" | "definition" | "description" | "stepCount" | "tool">;
+type WorkflowChange = Pick<WorkflowRecord, "name" | "definition" | "description" | "stepCount" | "tool">;
 
 export const workflowCollection = defineCollection<WorkflowRecord>({
   name: "workflows",

@@ -64,7 +64,7 @@ export const apiKeyViewSchema = z.object({
   expiresAt: z.iso.datetime().optional(),
   lastUsedAt: z.iso.datetime().optional().describe("To the minute"),
 });
-export type ApiKeyView = z.output<typeof apiKeyViewSchema>;
+type ApiKeyView = z.output<typeof apiKeyViewSchema>;
 
 /** What an owner may see of a key: never its hash. */
 export function toApiKeyView({

@@ -6,7 +6,7 @@ import type { TenantStore } from "../store/tenant-store.ts";
 const DAY_MS = 86_400_000;
 
 /** How long the texts of calls are kept: not at all, for some days, or as long as the records that they stand in. */
-export type TextsKept = "off" | "as_logs" | number;
+type TextsKept = "off" | "as_logs" | number;
 
 /** The texts of a tenant's model calls, requests and answers, in its call logs. */
 export type CallTexts = ReturnType<typeof makeCallTexts>;

@@ -12,8 +12,8 @@ import {
   guardActions,
   type RulesOfPlaces,
 } from "../guards/rules.ts";
+import type { Presence } from "../isolation/pace.ts";
 import { makePace } from "../isolation/pace.ts";
-import type { Presence } from "../isolation/presence.ts";
 import { AppError } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import { noteFound } from "../net/call-scope.ts";

@@ -2,7 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { AppError } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
-import type { OperatorSessionStore } from "../store/operator-session-store.ts";
+import type { OperatorSessionStore } from "../store/session-store.ts";
 import { makeSecret } from "./api-keys.ts";
 
 /** How long a session lasts, in ms. */

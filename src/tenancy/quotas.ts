@@ -124,7 +124,7 @@ const registry = {
     passes: true,
   },
 } as const satisfies Record<string, Quota>;
-export type QuotaName = keyof typeof registry;
+type QuotaName = keyof typeof registry;
 export const quotaNames = Object.keys(registry) as [QuotaName, ...QuotaName[]];
 
 /** Counts whose allowances are remembered. */

@@ -16,7 +16,7 @@ import { makeSessions } from "./sessions.ts";
 import { isWidgetKey, makeWidgetKeys } from "./widget-keys.ts";
 
 /** The tenant of the bootstrap key. */
-export const defaultTenantName = "default";
+const defaultTenantName = "default";
 
 export type Tenancy = ReturnType<typeof makeTenancy>;
 

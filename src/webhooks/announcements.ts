@@ -11,7 +11,7 @@ import type { DeliveryAttempt, DeliveryRecord } from "../store/delivery-store.ts
 import type { JobRecord } from "../store/job-record.ts";
 import type { Store } from "../store/store.ts";
 import type { WebhookRecord } from "../store/webhook-store.ts";
-import { toApprovalMessage } from "./approval-message.ts";
+import { toApprovalMessage } from "./callbacks.ts";
 import { makeOutbox, type Pauses, sendMessage } from "./outbox.ts";
 import type { WebhookEvent } from "./subscription-schemas.ts";
 import { familyOf, MAX_WEBHOOKS } from "./subscriptions.ts";

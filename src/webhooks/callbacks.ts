@@ -5,13 +5,13 @@ import { defined } from "../lib/defined.ts";
 import { AppError } from "../lib/errors.ts";
 import type { Egress } from "../net/egress.ts";
 import type { Logger } from "../observe/logger.ts";
+import type { ApprovalRecord } from "../store/approval-store.ts";
 import type { CallbackRecord } from "../store/callback-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { Store } from "../store/store.ts";
 import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import { type Caller, rootOf } from "../tenancy/roles.ts";
-import { toApprovalMessage } from "./approval-message.ts";
 import { makeOutbox, type Pauses, sendMessage } from "./outbox.ts";
 import type { Webhooks } from "./webhooks.ts";
 
@@ -143,7 +143,7 @@ function send(deps: CallbacksDeps, callback: CallbackRecord, subject: Subject): 
 }
 
 /** What a receiver is told of a job that has ended. */
-export async function toJobMessage(works: readonly Work[], job: JobRecord): Promise<object> {
+async function toJobMessage(works: readonly Work[], job: JobRecord): Promise<object> {
   return (
     (await workOf(works, job)?.report?.(job)) ?? {
       type: `job.${job.status}`,
@@ -151,4 +151,34 @@ export async function toJobMessage(works: readonly Work[], job: JobRecord): Prom
       data: { ...toAcceptedView(job), ...defined({ error: job.error }) },
     }
   );
+}
+
+/**
+ * The message about an approval, as it is now, for callbacks and webhooks. It holds no arguments and no texts of the run: whoever
+ * may decide reads those.
+ */
+export function toApprovalMessage(approval: ApprovalRecord, moment: "requested" | "decided") {
+  const {
+    _id: approvalId,
+    runId,
+    status,
+    assigneeRole,
+    createdAt,
+    expiresAt,
+    decidedBy,
+    decidedAt,
+    comment,
+  } = approval;
+  const of =
+    approval.kind === "agent"
+      ? { kind: approval.kind, agentId: approval.agentId, toolName: approval.toolName, jobId: approval.jobId }
+      : { kind: "workflow", workflowId: approval.workflowId, stepId: approval.stepId };
+  const about = { approvalId, ...of, runId, assigneeRole, expiresAt: expiresAt.toISOString() };
+  if (moment === "requested") {
+    const data = { ...about, status: "pending" };
+    return { type: "approval.requested", timestamp: createdAt.toISOString(), data } as const;
+  }
+  const timestamp = (decidedAt ?? createdAt).toISOString();
+  const decision = defined({ decidedBy, decidedAt: decidedAt?.toISOString(), comment });
+  return { type: "approval.decided", timestamp, data: { ...about, status, ...decision } } as const;
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { addCounts } from "../guards/counts.ts";
 import type { GuardCount } from "../guards/rules.ts";
+import { addCounts } from "../guards/rules.ts";
 import { defined } from "../lib/defined.ts";
 import { newId } from "../lib/ids.ts";
 import { currentRequestId } from "../net/call-scope.ts";

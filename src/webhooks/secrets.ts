@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { AppError } from "../lib/errors.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
 import { bytesOf } from "../store/provider-key-store.ts";
-import type { WebhookSecretRecord, WebhookSecretStore } from "../store/webhook-secret-store.ts";
+import type { WebhookSecretRecord, WebhookSecretStore } from "../store/webhook-store.ts";
 import type { DataKeys } from "../tenancy/data-keys.ts";
 import { open, seal } from "../tenancy/envelope.ts";
 

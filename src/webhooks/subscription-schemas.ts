@@ -5,7 +5,7 @@ import { idSchema } from "../lib/ids.ts";
 import { deliveryStates } from "../store/delivery-store.ts";
 
 /** What a tenant can be told of. */
-export const webhookEvents = [
+const webhookEvents = [
   "job.completed",
   "job.failed",
   "job.cancelled",

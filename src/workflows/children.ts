@@ -4,8 +4,8 @@ import { derivedId } from "../lib/ids.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
-import { type Attempt, noteOpen } from "./attempt.ts";
 import type { Course, Walk } from "./course.ts";
+import { type Attempt, noteOpen } from "./course.ts";
 import { Waiting } from "./pauses.ts";
 import type { ChildEnd, StartChild } from "./steps/step.ts";
 

@@ -1,5 +1,7 @@
 import type { WorkContext } from "../jobs/work.ts";
+import { defined } from "../lib/defined.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
+import type { OpenStepRecord } from "../store/workflow-step-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import type { Frame, RunTexts } from "./frame.ts";
 import type { Turn } from "./pauses.ts";
@@ -42,3 +44,24 @@ export type Course = {
   /** Whether others of the run may be at work beside it. */
   isNested: boolean;
 };
+
+/** One attempt at a step. `deadlineAt`: when its own time is over, in ms since 1970. */
+export type Attempt = Pick<OpenStepRecord, "path" | "id" | "type" | "attempts" | "startedAt"> & {
+  planned: PlannedStep;
+  deadlineAt: number;
+};
+
+/** Notes of a step how it stands. */
+export async function noteOpen(
+  { deps, run }: Walk,
+  frame: Frame,
+  { path, id, type, attempts, startedAt }: Omit<Attempt, "planned" | "deadlineAt">,
+  more: Pick<OpenStepRecord, "status"> & Partial<OpenStepRecord>,
+): Promise<void> {
+  const { tenantId, _id: runId } = run;
+  const { child, items, list, floor } = frame.open.get(path) ?? {};
+  const about = { _id: `${runId}:${path}`, tenantId, runId, scope: frame.scope, path, id, type, attempts, startedAt };
+  const step = { ...about, ...defined({ child, items, list, floor }), ...more };
+  await deps.store.workflowRuns.noteOpen(step);
+  frame.open.set(path, step);
+}

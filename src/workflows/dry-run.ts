@@ -40,7 +40,7 @@ export const dryRunSchema = z.object({
     ),
   callCount: z.number().int().describe("All calls, those included that `calls` leaves out"),
 });
-export type DryRun = z.input<typeof dryRunSchema>;
+type DryRun = z.input<typeof dryRunSchema>;
 
 /** What to run so, and for whom: a workflow that is kept, or a draft of one. */
 export type DryRequest = { caller: Caller; of: { workflowId: string } | { draft: WorkflowBody } } & {

@@ -15,7 +15,7 @@ const SHOWN = 200;
 
 /** What expressions of steps may name, and what rules may: conditions that stand for themselves, as of an approval. */
 const stepNames = { input: "dyn", steps: "map", previous: "dyn", run: "map" };
-export const ruleNames = ["arguments", "context", "event"] as const;
+const ruleNames = ["arguments", "context", "event"] as const;
 export type RuleName = (typeof ruleNames)[number];
 
 /** What expressions see. Values are as CEL has them; see `cel-values.ts`. */

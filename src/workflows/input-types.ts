@@ -16,7 +16,7 @@ type TypedName = keyof typeof typedNames;
 const SHOWN_FIELDS = 10;
 
 /** An expression with names of a type in the place of parts of what it reads; or what is wrong with one of these. */
-export type Typed = { text: string } | { problem: string };
+type Typed = { text: string } | { problem: string };
 
 /**
  * What the schemas of the input and of items say of an expression: each path as `input.order.id` that leads to a text, a whole number, a list, or true

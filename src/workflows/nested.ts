@@ -1,6 +1,6 @@
 import { type Spent, sumSpent } from "../definitions/runs.ts";
-import { type Attempt, noteOpen } from "./attempt.ts";
 import type { Course, Walk } from "./course.ts";
+import { type Attempt, noteOpen } from "./course.ts";
 import { type Frame, openFrame } from "./frame.ts";
 import { TurnOver } from "./pauses.ts";
 import type { ItemToWalk, Nested } from "./steps/step.ts";

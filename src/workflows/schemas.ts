@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions/definitions.ts";
 import { publishSchema } from "../definitions/published-tools.ts";
-import { guardCountsSchema } from "../guards/counts.ts";
+import { guardCountsSchema } from "../guards/rules.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";

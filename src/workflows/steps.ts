@@ -34,7 +34,7 @@ interface ConditionStep extends Condition<Step> {}
 interface ForEachStep extends ForEach<Step> {}
 interface ParallelStep extends Parallel<Step> {}
 export type Step = PlainStep | ConditionStep | ForEachStep | ParallelStep;
-export type StepType = Step["type"];
+type StepType = Step["type"];
 
 const nested: z.ZodType<Step[]> = z.lazy(() => z.array(stepSchema));
 

@@ -16,7 +16,7 @@ export const validationSchema = z.object({
     z.object({ path: z.string().describe("As `steps[2].then[0].url`"), code: z.string(), message: z.string() }),
   ),
 });
-export type Validation = z.output<typeof validationSchema>;
+type Validation = z.output<typeof validationSchema>;
 
 /** Checks a definition as its creation does, and gives all problems. @throws as `checkDefinition`. */
 export async function validate(deps: WorkflowsDeps, tenantId: string, given: unknown): Promise<Validation> {

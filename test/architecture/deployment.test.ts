@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { parseEnv, promisify } from "node:util";
 import { expect } from "chai";
 import { parse } from "yaml";
-import { nodeFlags } from "../../scripts/start/node-flags.ts";
+import { nodeFlags } from "../../scripts/start/children.ts";
 import { settings } from "../../src/config/config.ts";
 import { listen } from "../../src/lib/listen.ts";
 import { valueAt } from "../support/http-client.ts";

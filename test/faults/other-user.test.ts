@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { openServiceSecrets } from "../../src/embedded/service-secrets.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import { openMasterKeys } from "../../src/tenancy/master-keys.ts";
+import { openMasterKeys } from "../../src/tenancy/data-keys.ts";
 import { makeClient } from "../support/http-client.ts";
 import { needRoot, OTHER_UID, type OtherUser, startAsOther } from "../support/other-user.ts";
 import { startPlatform } from "../support/start-platform.ts";

@@ -3,9 +3,8 @@ import { type ClientRequest, createServer, request, type Server } from "node:htt
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { ApiContext } from "../../api/context.ts";
-import { makeBodyBudget } from "../../api/middleware/body-budget.ts";
-import { makeUploadRate } from "../../api/middleware/upload-rate.ts";
-import { makePresence } from "../../src/isolation/presence.ts";
+import { makeBodyBudget, makeUploadRate } from "../../api/middleware/body-budget.ts";
+import { makePresence } from "../../src/isolation/pace.ts";
 import { AppError } from "../../src/lib/errors.ts";
 
 const LENGTH = 4 << 20;

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect } from "chai";
 import { guardKinds } from "../../src/guards/guard.ts";
-import { makePresence } from "../../src/isolation/presence.ts";
+import { makePresence } from "../../src/isolation/pace.ts";
 import { makeGuardPolicies, takeBy } from "../../src/tenancy/guard-policies.ts";
 
 const rules = Object.fromEntries(guardKinds.map((kind) => [kind, { input: "mask", output: "mask", log: "mask" }]));

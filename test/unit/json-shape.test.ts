@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { isCostlyJson } from "../../src/lib/json-shape.ts";
+import { isCostlyJson } from "../../src/lib/bounded-json.ts";
 
 const MIB = 1 << 20;
 

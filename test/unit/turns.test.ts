@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { makeTurns } from "../../api/middleware/throttle-unauthenticated.ts";
+import { makeTurns } from "../../api/middleware/rate-limit.ts";
 
 describe("the turns of calls that anybody can make", () => {
   const later = Symbol("later");

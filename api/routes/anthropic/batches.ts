@@ -10,8 +10,8 @@ import { messagesBodySchema } from "../../../src/surfaces/messages/schemas.ts";
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
-import { betaQuery, toForwardedPath } from "./beta.ts";
 import { anthropicDialect, toAnthropicError } from "./errors.ts";
+import { betaQuery, toForwardedPath } from "./messages.ts";
 
 const DAY_MS = 86_400_000;
 const BATCHES = "/v1/messages/batches";

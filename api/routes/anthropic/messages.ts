@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ForwardedChat } from "../../../src/gateway/chat/forward.ts";
-import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
+import { parseSvcOptions } from "../../../src/gateway/chat/request.ts";
 import { estimatePrompt } from "../../../src/gateway/count-prompt.ts";
 import { newId } from "../../../src/lib/ids.ts";
 import { toForwarded, toForwardedHeaders } from "../../../src/surfaces/messages/forwarded.ts";
@@ -19,8 +19,15 @@ import { unreadFields } from "../../../src/surfaces/messages/unread-fields.ts";
 import { parseBody } from "../../read-input.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
 import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
-import { betaQuery, toForwardedPath } from "./beta.ts";
 import { anthropicDialect, toErrorEvent } from "./errors.ts";
+
+/** Anthropic's clients name here that they use its beta interface, which has the same paths. */
+export const betaQuery = z.object({ beta: z.string().max(10).optional() });
+
+/** A path as a request for Anthropic is forwarded to it. */
+export function toForwardedPath(path: string, { beta }: z.output<typeof betaQuery>): string {
+  return beta === undefined ? path : `${path}?beta=${encodeURIComponent(beta)}`;
+}
 
 const SURFACE = "anthropic";
 

@@ -8,7 +8,7 @@ import { type FileBatchRecord, type FileBatchState, fileBatchStates } from "../.
 import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
-import { expiresAfterSchema } from "./expiry.ts";
+import { expiresAfterSchema } from "./files.ts";
 import { afterQuery, openAiListOf, toOpenAiList, toPageQuery, toSeconds } from "./lists.ts";
 
 const DAY_S = 86_400;

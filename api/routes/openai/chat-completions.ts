@@ -1,6 +1,6 @@
+import { parseSvcOptions } from "../../../src/gateway/chat/request.ts";
 import { toChatResponse, toReasoningDetails, toWireUsage } from "../../../src/gateway/chat/response.ts";
 import { type ChatDelta, type ChatEvent, isSilent, toReasoningText } from "../../../src/gateway/chat/steps.ts";
-import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { toWireLogprobs } from "../../../src/gateway/logprobs.ts";
 import { defined } from "../../../src/lib/defined.ts";
 import { newId } from "../../../src/lib/ids.ts";

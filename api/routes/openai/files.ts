@@ -9,8 +9,16 @@ import { ownKeyOf } from "../../../src/tenancy/roles.ts";
 import { keptFileSchema } from "../../middleware/multipart.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
-import { expiresAfterSchema } from "./expiry.ts";
 import { afterQuery, openAiListOf, toOpenAiList, toPageQuery, toSeconds } from "./lists.ts";
+
+/** An hour and 30 days, as at OpenAI. */
+const [LEAST_S, MOST_S] = [3_600, 2_592_000];
+
+/** When a file expires. Forms send the number as text. */
+export const expiresAfterSchema = z.strictObject({
+  anchor: z.literal("created_at"),
+  seconds: z.coerce.number<number | string>().int().min(LEAST_S).max(MOST_S),
+});
 
 const fileSchema = z.object({
   id: z.string(),

@@ -4,8 +4,8 @@ import { notFound } from "../../../src/lib/errors.ts";
 import type { RunModel } from "../../../src/run-models/list.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
 import { named } from "../../schema-names.ts";
-import { betaQuery } from "../anthropic/beta.ts";
 import { anthropicDialect } from "../anthropic/errors.ts";
+import { betaQuery } from "../anthropic/messages.ts";
 import {
   anthropicModelSchema,
   anthropicModelsSchema,

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
+import { parseSvcOptions } from "../../../src/gateway/chat/request.ts";
 import { invalidRequest } from "../../../src/lib/errors.ts";
 import type { Resumed } from "../../../src/run-models/deps.ts";
 import { toOwnName, withOwnName } from "../../../src/surfaces/responses/field-names.ts";
@@ -17,7 +17,7 @@ import { named } from "../../schema-names.ts";
 import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 import { decideByInput } from "./response-approvals.ts";
 import { recallInput, withContents } from "./response-input.ts";
-import { toMessage, toSse } from "./response-sse.ts";
+import { toMessage, toSse } from "./stored-responses.ts";
 
 const SURFACE = "responses";
 /** Most names of what is left out that one response lists; the input may have 2,000 such items. */

@@ -1,4 +1,4 @@
-import { makeFailedAttempts } from "../../gateway/money/failed-attempts.ts";
+import { makeFailedAttempts } from "../../gateway/money/prices.ts";
 import type { BatchItemResult, CallContext, ProviderBatches } from "../../gateway/providers/provider.ts";
 import { withRetries } from "../../gateway/resilience/retry.ts";
 import { attemptTarget, findKeys, toTarget } from "../../gateway/resilience/target.ts";

@@ -13,7 +13,7 @@ import { encodeReply } from "./wire/reply.ts";
 import { type Gate, makeGates } from "./wire/scram.ts";
 import { frameReply, makeInbox, type Request, readRequest } from "./wire/wire.ts";
 
-export type MongoServerOptions = {
+type MongoServerOptions = {
   dataFile: string;
   /** Where to listen on a Unix socket; only its owner may connect. */
   socketPath: string;

@@ -10,9 +10,8 @@ import type { CompletionRequest, FinishReason, Usage } from "../providers/provid
 import { withoutZeros } from "../providers/usage.ts";
 import type { Preprocessing } from "../schemas.ts";
 import type { Budgets, Reservation } from "./budget.ts";
-import { addUsage, makeFailedAttempts } from "./failed-attempts.ts";
 import type { Ledger } from "./ledger.ts";
-import { type CostBounds, plausible, toNanoUsd, toUsd } from "./prices.ts";
+import { addUsage, type CostBounds, makeFailedAttempts, plausible, toNanoUsd, toUsd } from "./prices.ts";
 import { endUserOf } from "./usage-increments.ts";
 
 /** Who makes a call: the tenant and key that are billed, and the surface of the call. */

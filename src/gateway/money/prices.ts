@@ -1,7 +1,7 @@
 import type { CataloguedModel } from "../catalogue.ts";
 import type { ModelPrice } from "../providers/model.ts";
-import type { CompletionRequest, Usage } from "../providers/provider.ts";
-import { boundPromptTokens, boundTokens } from "../tokens.ts";
+import type { CompletionRequest, Served, Usage } from "../providers/provider.ts";
+import { boundPromptTokens, boundTokens, estimateTokens } from "../tokens.ts";
 
 /** Shortest answer for which a call is worth its price, in tokens, unless the caller wants a shorter one. */
 const LEAST_ANSWER = 1_024;
@@ -86,4 +86,39 @@ export function boundEmbedding(model: CataloguedModel, input: readonly string[])
   const inputTokens = input.reduce((sum, text) => sum + Math.min(boundTokens(text), model.contextWindow), 0);
   const nanoUsd = toNanoUsd(model, { inputTokens, outputTokens: 0 });
   return { mostNanoUsd: nanoUsd, askedNanoUsd: nanoUsd, leastNanoUsd: nanoUsd, answerFor: () => 0 };
+}
+
+/** What the billed failed attempts of a call used and cost; undefined when there were none. */
+export type BilledAttempts = { usage: Usage; nanoUsd: number } | undefined;
+
+/**
+ * Adds up the billed failed attempts of one call: the provider's own count where it reported one, else the prompt's
+ * estimate, `inputTokens`, and what had been said. Each is priced by itself, since a price can depend on a prompt's length.
+ */
+export function makeFailedAttempts(model: CataloguedModel, inputTokens: () => number) {
+  let sum: BilledAttempts;
+  return {
+    add({ usage: reported, promptUsage, text = "" }: Served): void {
+      const prompt = plausible(promptUsage) ?? { inputTokens: inputTokens() };
+      const usage = plausible(reported) ?? { ...prompt, outputTokens: estimateTokens(text) };
+      const nanoUsd = toNanoUsd(model, usage);
+      sum = sum ? { usage: addUsage(sum.usage, usage), nanoUsd: sum.nanoUsd + nanoUsd } : { usage, nanoUsd };
+    },
+    sum: () => sum,
+  };
+}
+
+export function addUsage(one: Usage, other: Usage): Usage {
+  const cachedTokens = (one.cachedTokens ?? 0) + (other.cachedTokens ?? 0);
+  const cacheWriteTokens = (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0);
+  const hourWriteTokens = (one.hourWriteTokens ?? 0) + (other.hourWriteTokens ?? 0);
+  const reasoningTokens = (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0);
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    ...(cachedTokens > 0 ? { cachedTokens } : {}),
+    ...(cacheWriteTokens > 0 ? { cacheWriteTokens } : {}),
+    ...(hourWriteTokens > 0 ? { hourWriteTokens } : {}),
+    ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
+  };
 }

@@ -3,7 +3,7 @@ import type { FinishReason } from "./provider.ts";
 /** How an answer ended. `providerFinishReason` is a word that we do not know: the answer counts as cut, for we cannot say that it is whole. */
 export type Finish = { finishReason: FinishReason; providerFinishReason?: string };
 /** The finish reason that a provider reports; undefined if it reports none yet. `error`: it could not finish. */
-export type WireFinish = Finish | "error" | undefined;
+type WireFinish = Finish | "error" | undefined;
 
 /** Longest word of a provider that is kept, in characters. */
 const MAX_WORD = 64;

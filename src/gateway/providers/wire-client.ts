@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { StringDecoder } from "node:string_decoder";
+import { isCostlyJson } from "../../lib/bounded-json.ts";
 import { AppError } from "../../lib/errors.ts";
-import { isCostlyJson } from "../../lib/json-shape.ts";
 import {
   type Connection,
   MAX_ERROR_BYTES,
@@ -19,7 +19,7 @@ import { fromWireError, hideKey, readAnswer, WireRefusal, withoutKey } from "./w
 const MAX_ERROR_MS = 10_000;
 
 /** How the responses of an endpoint are read. */
-export type ResponseReader<T> = {
+type ResponseReader<T> = {
   /** @throws AppError `provider_failed` for a body that is not such a response. */
   read(body: string): T;
   /** What a body that broke off or does not fit reports and says; undefined when it is no such response at all. */

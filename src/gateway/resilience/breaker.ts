@@ -88,7 +88,7 @@ export function makeBreaker(provider: string, now: () => number = Date.now): Bre
 }
 
 /** Whether an error counts against the provider: not a refused request, a rate limit, or a caller that left. */
-export function isProvidersFault(error: unknown): boolean {
+function isProvidersFault(error: unknown): boolean {
   return (
     error instanceof AppError &&
     error.retryable &&
@@ -103,7 +103,7 @@ const MAX_BREAKERS = 10_000;
 const noVerdict = Symbol("no verdict");
 
 /** A tenant that calls a model, and the key it uses. */
-export type CallRoute = { provider: string; model: string; key: ProviderKey; tenantId: string };
+type CallRoute = { provider: string; model: string; key: ProviderKey; tenantId: string };
 
 export type Breakers = ReturnType<typeof makeBreakers>;
 

@@ -11,7 +11,7 @@ import type { Breaker, Permit } from "./breaker.ts";
 import { type AnswerFacts, type AskedFacts, toAnswerAttributes, toCallSpan } from "./call-attributes.ts";
 
 /** The keys that a tenant's calls may use right now; a provider that is not among them cannot be called. */
-export type UsableKeys = ReadonlyMap<string, ProviderKey>;
+type UsableKeys = ReadonlyMap<string, ProviderKey>;
 export type KeyedTenant = { keys: UsableKeys; tenantId: string };
 
 /** The platform's own provider has its key, if any, from the settings. */
@@ -74,7 +74,7 @@ export function notConfigured(model: CataloguedModel): AppError {
   return new AppError(code, withoutKey(model), { param: "model", details });
 }
 
-export type AttemptOptions<T> = Required<Pick<CallContext, "signal" | "onCharged">> & {
+type AttemptOptions<T> = Required<Pick<CallContext, "signal" | "onCharged">> & {
   onAttempt(): void;
   /** What the span of the call says of what it asks for, and of what it gives. A stream says that itself, by its permit. */
   about?: AskedFacts | undefined;

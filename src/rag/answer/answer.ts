@@ -17,7 +17,7 @@ import type { Answer, AnswerEvent, AnswerInput } from "./schemas.ts";
 /** What an answer says if the documents hold none. */
 export const NOTHING_FOUND = "The documents do not answer this question.";
 
-export type AnswerCaller = GatewayCaller & Pick<Caller, "collections">;
+type AnswerCaller = GatewayCaller & Pick<Caller, "collections">;
 /** A question, of whose answer a caller may bound the tokens. */
 type Asked = AnswerInput & { maxTokens?: number };
 type AnswerDeps = {

@@ -2,7 +2,7 @@ import type { DocumentWarning } from "../schemas.ts";
 import { charsetNamed, guessCharset } from "./guess-charset.ts";
 
 /** The text of a source. `warning`: its charset is not certain, or some of its bytes fit none. */
-export type Decoded = { text: string; warning?: DocumentWarning };
+type Decoded = { text: string; warning?: DocumentWarning };
 
 /** What a charset other than UTF-8 has that is valid UTF-8 too, by chance: fewer letters outside ASCII than these. */
 const UTF8_LETTERS = /^(?:[^\u0080-\uffff]*[\u0080-\uffff]){4}/;

@@ -10,7 +10,7 @@ import { childOf, elementsOf, findAll, settingOf, switchOf, textIn, type XmlNode
 /** What is read of a paragraph: its line, and the boxes that are anchored in it. */
 export type Line = { pieces: Inline[]; boxes: Block[] };
 /** Reads what stands in a text box. */
-export type ReadBox = (content: XmlNode) => Block[];
+type ReadBox = (content: XmlNode) => Block[];
 
 /** A field that is open: where its instruction begins, and what that says. */
 type Field = { from: number; instruction: string; start: XmlNode };

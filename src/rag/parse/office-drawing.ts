@@ -98,7 +98,7 @@ function findRows(table: XmlNode, context: DrawingContext): GridCell[][] {
 type Counter = { type: string; value: number };
 
 /** Reads the paragraphs of a text, with their numbers. Those of a list have dashes. */
-export function readParagraphs(body: XmlNode, context: DrawingContext & { isList: boolean }): string {
+function readParagraphs(body: XmlNode, context: DrawingContext & { isList: boolean }): string {
   const counters: (Counter | undefined)[] = [];
   const lines = elementsOf(body).flatMap((paragraph) => {
     if (paragraph.name !== "a:p") return [];

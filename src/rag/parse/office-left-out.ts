@@ -18,7 +18,7 @@ const kinds = {
 const MAX_PAGES = 100;
 
 export type LeftOut = ReturnType<typeof makeLeftOut>;
-export type LeftOutKind = keyof typeof kinds;
+type LeftOutKind = keyof typeof kinds;
 
 /** Counts what of a document is not read. */
 export function makeLeftOut() {

@@ -3,7 +3,7 @@ import { unreadable } from "./section.ts";
 
 /** An element. Its names have the prefixes of `prefixes`, whatever the file calls them. */
 export type XmlNode = { name: string; attributes: Readonly<Record<string, string>>; children: XmlChild[] };
-export type XmlChild = XmlNode | string;
+type XmlChild = XmlNode | string;
 
 const MAX_DEPTH = 256;
 const MAX_NODES = 600_000; // of what is held in memory at once

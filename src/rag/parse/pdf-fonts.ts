@@ -1,5 +1,5 @@
 /** What a font has printed, up to some thousands of letters, and whether it tells which letters its codes stand for. */
-export type FontSample = { text: string; hasMap: boolean };
+type FontSample = { text: string; hasMap: boolean };
 
 const MAX_SAMPLE = 4_000; // characters
 /** Fewer letters, or fewer different ones, say nothing: bullets and signs have such fonts. */

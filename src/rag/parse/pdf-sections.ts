@@ -1,6 +1,4 @@
-import { settleSizes } from "./pdf-drawn-sizes.ts";
 import { footnotesLast } from "./pdf-footnotes.ts";
-import { makeJoiner } from "./pdf-hyphens.ts";
 import type { Line } from "./pdf-line.ts";
 import { findNumberedLines, numberedLine } from "./pdf-numbered.ts";
 import { collectSections, type Section } from "./section.ts";
@@ -134,4 +132,65 @@ function withoutRunningLines(pages: readonly (readonly Line[])[]): (readonly Lin
     });
     return lines.slice(isHead ? 1 : 0, isFoot ? -1 : undefined);
   });
+}
+
+/** A drawn font that is larger or smaller than the commonest one by less than this has its size: bold letters are wider. */
+const SAME_SIZE = { from: 0.9, to: 1.25 };
+
+/**
+ * Gives the lines of each drawn font one size. The height of such letters is guessed by their width on each page, and a guess
+ * from few letters is worth little, so that lines of the text would pass for headings.
+ */
+function settleSizes(pages: readonly (readonly Line[])[]): (readonly Line[])[] {
+  const fonts = new Map<string, { letters: number; sum: number }>();
+  for (const { font, size, text, isDrawn } of pages.flat()) {
+    if (!isDrawn) continue;
+    const { letters, sum } = fonts.get(font) ?? { letters: 0, sum: 0 };
+    fonts.set(font, { letters: letters + text.length, sum: sum + size * text.length });
+  }
+  if (fonts.size === 0) return [...pages];
+  const sizes = [...fonts].map(([font, { letters, sum }]) => ({ font, letters, size: sum / Math.max(1, letters) }));
+  const body = sizes.reduce((most, each) => (each.letters > most.letters ? each : most)).size;
+  const settled = new Map(
+    sizes.map(({ font, size }) => {
+      const isBody = size >= SAME_SIZE.from * body && size <= SAME_SIZE.to * body;
+      return [font, Math.round((isBody ? body : size) * 10) / 10];
+    }),
+  );
+  return pages.map((lines) =>
+    lines.map((line) => (line.isDrawn ? { ...line, size: settled.get(line.font) ?? line.size } : line)),
+  );
+}
+
+const brokenCapitals = /(?<!\p{L})(\p{Lu}+)-\n(\p{Lu}+)(?!\p{L})/gu;
+
+/**
+ * Makes a function that joins the words that are hyphenated at the end of a line. Of words in capitals it leaves those that a
+ * hyphen joins always, as `TCP-IP`: a part of them stands alone in `lines`, too, or cannot be spoken.
+ */
+function makeJoiner(lines: Iterable<string>): (text: string) => string {
+  let known: Set<string> | undefined; // read when the first such word is met
+  const isSyllable = (part: string) => part.length > 1 && /[AEIOUYÄÖÜÀ-ÝΑΕΗΙΟΥΩАЕИОУЫЭЮЯ]/u.test(part);
+  const joinCapitals = (whole: string, head: string, tail: string) => {
+    known ??= wordsInCapitals(lines);
+    const isOne = known.has(head + tail) || !(known.has(head) || known.has(tail));
+    return isOne && isSyllable(head) && isSyllable(tail) ? `${head}${tail}` : whole;
+  };
+  return (text) =>
+    text
+      .replace(/\u00ad\n/g, "")
+      .replace(/(\p{Ll})-\n(\p{Ll})/gu, "$1$2")
+      .replace(brokenCapitals, joinCapitals);
+}
+
+function wordsInCapitals(lines: Iterable<string>): Set<string> {
+  const words = new Set<string>();
+  let isRest = false; // the line begins with the rest of a word
+  for (const line of lines) {
+    for (const match of line.matchAll(/(?<![\p{L}-])\p{Lu}{2,}(?![\p{L}-])/gu)) {
+      if (!isRest || match.index > 0) words.add(match[0]);
+    }
+    isRest = line.endsWith("-");
+  }
+  return words;
 }

@@ -1,7 +1,7 @@
 import type { Table } from "./table.ts";
 
 /** A text of a page as pdf.js gives it; one without `str` marks structure. */
-export type PageItem = { str: string; transform: number[]; width: number; height: number } | { type: string };
+type PageItem = { str: string; transform: number[]; width: number; height: number } | { type: string };
 /** A table, and the items of its page that it is made of. */
 export type PageTable = Table & { items: ReadonlySet<number> };
 

@@ -18,7 +18,7 @@ export type PlacedText = {
 };
 
 /** The texts of a page: those that are read, and those that stand across, as labels at a side and watermarks. */
-export type PageTexts = { upright: PlacedText[]; across: PlacedText[]; watermarks: string[] };
+type PageTexts = { upright: PlacedText[]; across: PlacedText[]; watermarks: string[] };
 
 type Turned = { text: PlacedText; turn: number; isSkew: boolean };
 

@@ -1,11 +1,10 @@
 import type { StepDelta } from "../../gateway/chat/steps.ts";
 import { type ContentDelta, makeStringBuilder } from "../../gateway/chat/streamed-response.ts";
 import { providerFault } from "../../gateway/resilience/transport-errors.ts";
-import { beginCall } from "./call-items.ts";
+import { beginCall, makeStepCalls } from "./call-items.ts";
 import type { Annotation, OutputItem, ResponseEvent } from "./response-schemas.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
 import { makeSearchItems, type SearchDelta } from "./search-items.ts";
-import { makeStepCalls } from "./step-calls.ts";
 import type { CitationDelta, ResponseDelta } from "./steps.ts";
 import type { FindTool } from "./tools.ts";
 
@@ -21,7 +20,7 @@ const MAX_CITATIONS = 500;
 type OpenItem = { add(text: string): void; end(isWhole: boolean): void };
 
 /** Whether the reasoning of each provider is shown sealed in its item, and whether it is kept for what follows. */
-export type Sealing = { isShown: boolean; isKept: boolean };
+type Sealing = { isShown: boolean; isKept: boolean };
 
 export type OutputOptions = {
   /** Names an item by its kind and place. */

@@ -65,7 +65,7 @@ export const allowedTools = z.object({
 });
 
 /** A tool of a request: https://platform.openai.com/docs/api-reference/responses/create. */
-export const responseToolSchema = orOther(
+const responseToolSchema = orOther(
   ["function", "custom", "namespace", "file_search"],
   z.discriminatedUnion("type", [...ownTool, namespaceTool, fileSearchTool, other]),
 );

@@ -138,13 +138,13 @@ export type StepResult = {
 };
 
 /** A result without the call that would give it, and the call. */
-export type Stub = Pick<StepResult, "output" | "finishReason"> & { call: Record<string, unknown> };
+type Stub = Pick<StepResult, "output" | "finishReason"> & { call: Record<string, unknown> };
 
 /** What a step's output means for the run: an early end, or the branch to walk through. */
-export type StepEffect = { end?: "rejected" | "expired"; branch?: string };
+type StepEffect = { end?: "rejected" | "expired"; branch?: string };
 
 /** What the checks of definitions work with. */
-export type CheckDeps = Pick<WorkflowsDeps, "egress" | "rag" | "store" | "agents">;
+type CheckDeps = Pick<WorkflowsDeps, "egress" | "rag" | "store" | "agents">;
 
 /** One type of step. A new type needs a file with such a value, its line in `steps.ts`, and a test. */
 export type StepKind<S> = {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nodeFlags } from "../../../scripts/start/node-flags.ts";
+import { nodeFlags } from "../../../scripts/start/children.ts";
 import { loadConfig } from "../../../src/config/config.ts";
 import { ensureServices } from "../../../src/embedded/ensure.ts";
 import { withDisposables } from "../../../src/lib/disposables.ts";

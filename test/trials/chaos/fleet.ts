@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { productFile } from "../../../scripts/start/children.ts";
-import { nodeFlags } from "../../../scripts/start/node-flags.ts";
+import { nodeFlags, productFile } from "../../../scripts/start/children.ts";
 import type { Freezer } from "./freezer.ts";
 
 /** Longest wait for a process to be ready, and for one to end that was asked to, in ms. */

@@ -2,7 +2,7 @@ import { type Document, isDocument, setField } from "../bson/bson-types.ts";
 import { pickFields } from "../bson/stored-fields.ts";
 import { located, notOffered } from "../command-error.ts";
 
-export type Projection = {
+type Projection = {
   ofDocument(document: Document): Document;
   /** The same of a stored one, which is not decoded. Undefined where parts of fields are kept, or all fields. */
   ofBytes?: ((stored: Uint8Array, score?: Score) => Uint8Array) | undefined;

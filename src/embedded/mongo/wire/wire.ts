@@ -25,7 +25,7 @@ export type Request = {
 };
 
 /** The bytes are not a message. What follows on that connection cannot be trusted either. */
-export class MalformedMessage extends Error {}
+class MalformedMessage extends Error {}
 
 /** Collects bytes until a message is whole; the usual message, one chunk, is not copied. */
 export function makeInbox(maxBytes = maxMessageBytes) {

@@ -5,8 +5,7 @@ import { makeAnthropicBatches } from "./batches.ts";
 import { fromMessage, measureMessage } from "./chat.ts";
 import { makeForwarding } from "./forward.ts";
 import { anthropicModels } from "./models.ts";
-import { willRepeat } from "./prompt-cache.ts";
-import { toMessagesParams } from "./request.ts";
+import { toMessagesParams, willRepeat } from "./request.ts";
 import { makeMessageReader } from "./stream.ts";
 
 /** The version of the API that the mappings here were written for; the header is required. */

@@ -14,7 +14,7 @@ import { fromWireRerank, measureWireRerank, toWireRerank } from "./rerank.ts";
 import { makeChunkReader } from "./stream.ts";
 
 /** `baseUrl` is as OpenAI's clients take it: the part before `/chat/completions`. */
-export type WireProviderOptions = Connection & {
+type WireProviderOptions = Connection & {
   /** The platform's key for calls that bring none. */
   apiKey: string | undefined;
   dialect: WireDialect;

@@ -3,7 +3,7 @@ import type { AnsweredChat, ChatEvent } from "../../../gateway/chat/steps.ts";
 import type { StreamEnd } from "../../../gateway/chat/stream.ts";
 import { toDeltas } from "../../../gateway/chat/streamed-response.ts";
 import type { AssistantPart } from "../../../gateway/messages.ts";
-import { addUsage } from "../../../gateway/money/failed-attempts.ts";
+import { addUsage } from "../../../gateway/money/prices.ts";
 import type { Usage } from "../../../gateway/providers/provider.ts";
 import { isRunModel } from "../../../gateway/run-model-names.ts";
 import { AppError } from "../../../lib/errors.ts";

@@ -22,7 +22,7 @@ export const isKept = (item: InputItem): item is KeptItem =>
   item.type !== "item_reference" && item.type !== "additional_tools" && item.type !== "other";
 
 /** Where a stored item is: the response that has it, and in which of its texts. */
-export type ItemPlace = { responseId: string; text: "input" | "output" };
+type ItemPlace = { responseId: string; text: "input" | "output" };
 
 const form = /^[a-z]{2,4}_([0-9A-HJKMNP-TV-Z]{26})_(in)?\d{1,4}$/;
 

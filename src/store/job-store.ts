@@ -279,8 +279,10 @@ function makeRefusals(jobs: Collection<JobRecord>) {
     /**
      * Puts the record of a refused job, which is final, in the place of the one that is as it was submitted, in the state
      * `from`, or of none; false when there is another: then it was accepted after all.
+     * No sweep looks at it: whoever submitted it has the error.
      */
-    async reject({ _id, checkAt: _checkAt, ...refused }: JobRecord, from: JobState): Promise<boolean> {
+    async reject(record: JobRecord, from: JobState): Promise<boolean> {
+      const { _id, checkAt: _check, unsettledSince: _settle, isAnnounced: _tell, ...refused } = record;
       const { createdAt } = refused; // another one is a later attempt at the same call, which may have been accepted
       try {
         const asSubmitted = { _id, status: from, createdAt, startedAt: { $exists: false } };

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Db } from "mongodb";
 import { makeClaims } from "../../src/jobs/claim.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
-import { type JobStore, makeJobStore } from "../../src/store/job-store.ts";
+import { type JobStore, makeJobStore, NO_TENANT } from "../../src/store/job-store.ts";
 import { makeJob } from "../support/make-job.ts";
 import { useStore } from "../support/use-store.ts";
 
@@ -67,6 +67,13 @@ describe("the records of jobs", () => {
     }
     expect(await jobs.reject(refused, "queued"), "of which the store has nothing").to.equal(true);
     expect(await jobs.findById(refused._id)).to.deep.equal(refused);
+  });
+
+  it("are told to no parent and to no webhook once they were refused", async () => {
+    const child = await insert({ parentJobId: makeJob()._id, unsettledSince: at(-60_000), isAnnounced: true });
+    expect(await jobs.reject({ ...child, status: "failed", tenantId: NO_TENANT }, "queued")).to.equal(true);
+    const found = [...(await jobs.kin.unsettled(at(0), 100)), ...(await jobs.announced(100))];
+    expect(idsOf(found)).not.to.include(child._id);
   });
 
   it("are not refused by a write that the store rejects", async () => {

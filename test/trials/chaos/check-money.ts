@@ -7,8 +7,8 @@ import { prices } from "./models.ts";
 
 /** How long before the end of its process an answer may have come whose charge is lost with it, in ms. */
 const LOST_WITHIN_MS = 15_000;
-/** Between the end of a process and that of its connections, in ms. */
-const CLOSES_WITHIN_MS = 2_000;
+/** Between the end of a call and an answer that came just then, in ms. */
+const CROSSED_WITHIN_MS = 2_000;
 
 /** The promises about money: what a provider did is charged once at most, and what a batch did exactly once. */
 export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Check[]> {
@@ -81,13 +81,13 @@ const keyOf = ({
 
 /** Whether a call whose caller did not wait for its end was under way when an answer came. */
 function isOfCall({ model, createdAt, durationMs }: CompletionRecord, line: InvoiceLine): boolean {
-  return model === line.model && line.at >= +createdAt && line.at < +createdAt + durationMs + CLOSES_WITHIN_MS;
+  return model === line.model && line.at >= +createdAt && line.at < +createdAt + durationMs + CROSSED_WITHIN_MS;
 }
 
-/** Whether the connection of an answer ended with a process, soon after. */
-function isLostWithProcess({ at, closedAt }: InvoiceLine, ends: readonly number[]): boolean {
-  const closed = closedAt() ?? Number.POSITIVE_INFINITY;
-  return closed - at < LOST_WITHIN_MS && ends.some((end) => Math.abs(end - closed) < CLOSES_WITHIN_MS);
+/** Whether the process that asked has ended soon after the answer. */
+function isLostWithProcess({ at, process }: InvoiceLine, ends: Evidence["ends"]): boolean {
+  const end = ends[process - 1] ?? Number.POSITIVE_INFINITY;
+  return end > at - CROSSED_WITHIN_MS && end - at < LOST_WITHIN_MS;
 }
 
 type Counted = { tenantId: string; model: string; requests: number; costNanoUsd: number };

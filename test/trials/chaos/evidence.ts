@@ -17,7 +17,7 @@ export type Evidence = {
   strangeAnswers: readonly string[];
   statuses: ReadonlyMap<number, number>;
   endedByThemselves: readonly string[];
-  /** When processes were ended, in ms since 1970. */
+  /** When each process ended; see `Fleet`. */
   ends: readonly number[];
 };
 

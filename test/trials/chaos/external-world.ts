@@ -11,6 +11,8 @@ export type ExternalWorld = {
   origin: string;
   /** As `127.0.0.1:4711`, for what an agent may call. */
   host: string;
+  /** Where a process asks the provider, which knows it by that. */
+  baseUrlOf(process: number): string;
   /** By ticket: how often each idempotency key was delivered. */
   orders: Map<string, Map<string, number>>;
   /** By idempotency key: the addresses that were called with it. */
@@ -26,14 +28,14 @@ export type ExternalWorld = {
   close(): Promise<void>;
 };
 
-/** `closedAt` tells when the connection of the answer was closed by its caller, in ms since 1970. */
+/** `process`: the one that asked; `at`: when it was answered, in ms since 1970. */
 export type InvoiceLine = {
   tenant: number;
   model: string;
   prompt: number;
   completion: number;
   at: number;
-  closedAt(): number | undefined;
+  process: number;
 };
 
 /** Shares of calls that the provider answers with 503, or breaks off. */
@@ -42,6 +44,8 @@ const CUT_SHARE = 0.02;
 /** How long the model thinks, and the shop, from and to, in ms. */
 const THINK_MS = [20, 150] as const;
 const SHOP_MS = [5, 60] as const;
+
+const chatPath = /^\/of\/(\d+)\/v1\/chat\/completions$/;
 
 type WireMessage = { role: string; content: string | null };
 type WireBody = { model: string; messages: WireMessage[]; tools?: unknown[] };
@@ -60,7 +64,6 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
   const between = ([from, to]: readonly [number, number]) => from + random() * (to - from);
   const world = emptyWorld();
   let origin = "";
-  const closings = new WeakMap<object, number>();
   const noteUnmasked = (what: string, text: string) =>
     world.unmasked.push(...canariesIn(text).map((one) => `${one} in ${what}`));
   const chat = async (request: IncomingMessage, response: ServerResponse) => {
@@ -76,14 +79,13 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
       if (luck < CUT_SHARE) return void response.destroy();
       return reply(response, 503, { error: { message: "busy", type: "server_error", code: "busy" } });
     }
-    const { socket } = request;
     const line = {
       tenant: Number([...tenants][0] ?? 0),
       model: body.model,
       prompt: 100 + (world.invoice.length % 1_000),
       completion: 20 + Math.floor(world.invoice.length / 1_000),
       at: Date.now(),
-      closedAt: () => closings.get(socket),
+      process: Number(chatPath.exec(request.url ?? "")?.[1]),
     };
     world.invoice.push(line);
     reply(response, 200, toCompletion(body, origin, line));
@@ -100,10 +102,9 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
     reply(response, 200, { ordered: ticket, note: sownFor(tenantOf(ticket)) });
   };
   const server = createServer((request, response) => {
-    const serve = request.url === "/v1/chat/completions" ? chat : order;
+    const serve = chatPath.test(request.url ?? "") ? chat : order;
     serve(request, response).catch(() => response.destroy()); // the caller was killed in the middle of its request
   });
-  server.on("connection", (socket) => void socket.once("close", () => closings.set(socket, Date.now())));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
@@ -113,6 +114,7 @@ export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
   return Object.assign(world, {
     origin,
     host,
+    baseUrlOf: (process: number) => `${origin}/of/${process}/v1`,
     close: async () => {
       server.close();
       server.closeAllConnections();

@@ -42,17 +42,15 @@ export type Fleet = {
   retire(release: string): Promise<void>;
   /** Processes that ended, or failed to end, by themselves, with what is known of it. */
   unexpected: string[];
-  /** When processes ended, in ms since 1970. */
+  /** When each process ended, in ms since 1970, the first that was started first; infinite while it runs. */
   ends: number[];
   close(): Promise<void>;
 };
 
-/**
- * Starts the product's API and workers as processes of their own. Each that is ended, by whomever, is started again until the
- * fleet is closed. Their logs go to files in `logDir`.
- */
-export async function startFleet(options: {
+type FleetOptions = {
   env: Record<string, string>;
+  /** What one process alone has besides, by its number: the first that is started is 1. */
+  envOf?(number: number): Record<string, string>;
   apis: number;
   workers: number;
   logDir: string;
@@ -61,14 +59,20 @@ export async function startFleet(options: {
   releases?: readonly string[];
   /** File descriptors that each process may have; those of this process where it is not given. */
   descriptors?: number;
-}): Promise<Fleet> {
+};
+
+/**
+ * Starts the product's API and workers as processes of their own. Each that is ended, by whomever, is started again until the
+ * fleet is closed. Their logs go to files in `logDir`.
+ */
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const { freezer, releases = [productFile("../..")] } = options;
   const unexpected: string[] = [];
   const ends: number[] = [];
   let isClosing = false;
   const run = async (slot: Slot): Promise<void> => {
     while (!isClosing) {
-      const child = spawnInto(slot, options);
+      const child = spawnInto(slot, options, ends);
       if (await becomesReady(slot, child)) return;
       await endNow(child);
       await delay(START_AGAIN_MS);
@@ -78,7 +82,6 @@ export async function startFleet(options: {
     const { child } = slot;
     child?.once("exit", (code, signal) => {
       delete slot.url;
-      ends.push(Date.now());
       if (slot.isTaken || isClosing || slot.child !== child) return;
       unexpected.push(`${slot.name} ended by itself (${signal ?? `code ${code}`})`);
       void run(slot).then(() => watch(slot));
@@ -151,13 +154,18 @@ function makeSlots(
 
 function spawnInto(
   slot: Slot,
-  { env, logDir, descriptors }: { env: Record<string, string>; logDir: string; descriptors?: number },
+  { env, envOf, logDir, descriptors }: Pick<FleetOptions, "env" | "envOf" | "logDir" | "descriptors">,
+  ends: number[],
 ): ChildProcess {
+  const number = ends.push(Number.POSITIVE_INFINITY);
   const child = fork(join(slot.release, scripts[slot.role]), {
     cwd: slot.release,
     execArgv: [...process.execArgv, ...nodeFlags],
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...env, ...envOf?.(number) },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
+  child.once("exit", () => {
+    ends[number - 1] = Date.now();
   });
   if (descriptors !== undefined) {
     const timeout = PRLIMIT_TIMEOUT_MS;

@@ -83,7 +83,8 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
   const logDir = join(options.folder, "logs");
   await mkdir(logDir, { recursive: true });
   const freezer = openFreezer(disposables);
-  const fleet = await startFleet({ ...options, env, logDir, freezer });
+  const envOf = (number: number) => ({ OPENAI_BASE_URL: external.baseUrlOf(number) });
+  const fleet = await startFleet({ ...options, env, envOf, logDir, freezer });
   disposables.add(() => fleet.close());
   const { works = jobWorkNames, jobs = Number.POSITIVE_INFINITY } = options;
   const tenants = await openTenants({ ...options, works, env, fleet, external, meetings, giveUp: giveUp.signal });
@@ -154,7 +155,7 @@ async function openServices(
     REDIS_URL: services.redisUrl ?? "",
     PORT: "0",
     OPENAI_API_KEY: "sk-chaos",
-    OPENAI_BASE_URL: `${world.external.origin}/v1`,
+    OPENAI_BASE_URL: world.external.baseUrlOf(0),
     ANTHROPIC_API_KEY: "sk-ant-chaos",
     ANTHROPIC_BASE_URL: world.batchUrl,
     FETCH_ALLOW_ORIGINS: world.external.origin,

@@ -24,6 +24,9 @@ export type RunRequest<B> = {
   parentStep?: StepOfRun;
 };
 
+/** How a run is accepted whose job another run starts, and waits for. */
+export type ChildRequest = Required<Omit<RunRequest<unknown>, "body">>;
+
 /** What the record of every run that is about to be accepted has. */
 export function newRun({ caller, jobId = newId("job") }: RunRequest<unknown>) {
   const { tenantId } = caller;

@@ -2,7 +2,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StructuredTool, ToolRunnableConfig, tool } from "@langchain/core/tools";
 import type { z } from "zod";
 import type { ProfileId } from "../../composite/profiles.ts";
-import type { Spent } from "../../definitions/runs.ts";
+import type { ChildRequest, Spent } from "../../definitions/runs.ts";
 import type { Citation } from "../../gateway/citation.ts";
 import type { CallLimit } from "../../gateway/money/account.ts";
 import { hasEnded, startChildJob } from "../../jobs/child.ts";
@@ -11,7 +11,7 @@ import { derivedId } from "../../lib/ids.ts";
 import type { Logger } from "../../observe/logger.ts";
 import type { AgentRunRecord, RunEnd } from "../../store/agent-run-store.ts";
 import type { AuditPassage } from "../../store/audit-store.ts";
-import type { JobRecord, StepOfRun } from "../../store/job-record.ts";
+import type { JobRecord } from "../../store/job-record.ts";
 import { isFinal } from "../../store/job-state.ts";
 import type { Caller } from "../../tenancy/roles.ts";
 import type { AgentsDeps } from "../deps.ts";
@@ -113,9 +113,6 @@ export type ToolKind<C> = {
 /** Declares a type of tool; the schema gives the type of its configs. */
 export const toolKind = <C>(kind: ToolKind<C>): ToolKind<C> => kind;
 
-/** How the job of a tool call is accepted. */
-type CallJob = { caller: Caller; jobId: string; isInteractive: boolean; parentJobId: string; parentStep: StepOfRun };
-
 /**
  * The job of a tool call as it ended. `accept` begins it, as a child of the run's job, unless an earlier attempt at the call has.
  * @throws CallSuspended until it has ended; AppError `too_many_concurrent`, `quota_exceeded`; what `accept` throws.
@@ -123,7 +120,7 @@ type CallJob = { caller: Caller; jobId: string; isInteractive: boolean; parentJo
 export async function jobOfCall(
   { deps, run, caller, name }: Pick<ToolSetup, "deps" | "run" | "caller" | "name">,
   { idempotencyKey, note }: Pick<ToolContext, "idempotencyKey" | "note">,
-  accept: (given: CallJob) => Promise<{ job: JobRecord }>,
+  accept: (given: ChildRequest) => Promise<{ job: JobRecord }>,
 ): Promise<JobRecord> {
   const { jobs, quotas } = deps;
   const { tenantId, jobId: parentJobId } = run;

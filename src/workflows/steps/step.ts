@@ -1,11 +1,10 @@
 import { z } from "zod";
-import type { Spent } from "../../definitions/runs.ts";
+import type { ChildRequest, Spent } from "../../definitions/runs.ts";
 import type { AppError } from "../../lib/errors.ts";
 import type { CallOrigin } from "../../store/completion-store.ts";
-import type { JobRecord, StepOfRun } from "../../store/job-record.ts";
+import type { JobRecord } from "../../store/job-record.ts";
 import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
 import type { OpenStepRecord } from "../../store/workflow-step-store.ts";
-import type { Caller } from "../../tenancy/roles.ts";
 import type { WorkflowsDeps } from "../deps.ts";
 import type { Schema, Schemas } from "../known-schemas.ts";
 import type { JsonValue } from "../scope-texts.ts";
@@ -73,13 +72,7 @@ export type StepWork<S> = {
 /** How a step starts another job: the ids of what it runs are those of the job that `accept` begins. */
 export type StartChild = {
   kind: string;
-  accept(given: {
-    caller: Caller;
-    jobId: string;
-    parentJobId: string;
-    parentStep: StepOfRun;
-    isInteractive: boolean;
-  }): Promise<{ job: JobRecord }>;
+  accept(given: ChildRequest): Promise<{ job: JobRecord }>;
   /** What the work of a job used that has ended without a result. */
   spentOf?(job: JobRecord): Promise<Spent | undefined>;
 };

@@ -1,17 +1,7 @@
-import {
-  type Collection,
-  type Db,
-  type Document,
-  type Filter,
-  MongoError,
-  MongoServerError,
-  type OptionalUnlessRequiredId,
-} from "mongodb";
+import { type Collection, type Db, type Document, MongoServerError } from "mongodb";
 import { gatherWrites } from "./gather-writes.ts";
-import { isDuplicateKey, runWrite } from "./writes.ts";
-
-/** After these errors the driver has waited as long as it may: another attempt would double the wait of the caller. */
-const finalErrors = new Set(["MongoServerSelectionError", "MongoOperationTimeoutError"]);
+import { isWaitOver } from "./store-errors.ts";
+import { insertAgain, runWrite } from "./writes.ts";
 
 type Created = Document & { _id: string; createdAt: Date };
 
@@ -37,20 +27,10 @@ export function gatherInserts<T extends Created>(
     },
     { most, everyMs: 0 },
   );
-  /** The write that failed may have brought it. */
-  const insertAlone = async (record: T) => {
-    try {
-      await collection.insertOne(record as OptionalUnlessRequiredId<T>);
-    } catch (error) {
-      const { _id, createdAt } = record;
-      const same = { _id, createdAt } as Filter<T>;
-      if (!isDuplicateKey(error) || (await collection.findOne(same, { projection: { _id: 1 } })) === null) throw error;
-    }
-  };
   return async (record) => {
     await insertGathered(record).catch((error: unknown) => {
-      if (error instanceof MongoError && finalErrors.has(error.name)) throw error;
-      return insertAlone(record);
+      if (isWaitOver(error)) throw error;
+      return insertAgain(collection, record);
     });
     const duplicate = duplicates.get(record);
     if (duplicate) throw duplicate;

@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from "node:crypto";
 import type { ReservedJob } from "../../src/jobs/submit.ts";
 import { AppError, invalidRequest, isOfPart, unavailable } from "../../src/lib/errors.ts";
 import { derivedId, type IdKind, newId, timeOfId } from "../../src/lib/ids.ts";
-import { withIdsOfCall } from "../../src/net/call-scope.ts";
+import { setIdsOfCall } from "../../src/net/call-scope.ts";
 import {
   BYTES_BESIDE_TEXT,
   type Claim,
@@ -101,10 +101,9 @@ async function runClaimed(
   }
   const free = () => (hasJob(reservation) ? store.letGo(claimed) : store.release(claimed));
   let reply: Reply;
+  setIdsOfCall(makeIds(reservation));
   try {
-    reply = await withIdsOfCall(makeIds(reservation), async () =>
-      handle({ ...input, ignore, checkpoint, reservation }),
-    );
+    reply = await handle({ ...input, ignore, checkpoint, reservation });
   } catch (thrown) {
     const error = toAppError(thrown);
     const status = toStatus(error);

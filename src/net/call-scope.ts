@@ -60,9 +60,11 @@ export const noteRefused = (counts: readonly GuardCount[]): void => scopes.getSt
 export const idOfCall = (kind: IdKind): MadeId =>
   scopes.getStore()?.idOf?.(kind) ?? { id: newId(kind), mayBeThere: false };
 
-/** Does a call with these ids of what it makes. */
-export const withIdsOfCall = <T>(idOf: IdOf, work: () => T): T =>
-  scopes.run({ ...(scopes.getStore() ?? { requestId: undefined, depth: 0 }), idOf }, work);
+/** Gives what runs now, which is a call as a whole, the ids of what it makes. */
+export function setIdsOfCall(idOf: IdOf): void {
+  const scope = scopes.getStore();
+  if (scope) scope.idOf = idOf;
+}
 
 /** Does a piece of work whose findings are its own, and not those of what it is a part of. */
 export const inOwnPart = <T>(work: () => T): T =>

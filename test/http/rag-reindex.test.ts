@@ -4,6 +4,7 @@ import { AppError } from "../../src/lib/errors.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type EmbeddingServer, startEmbeddingServer, toCustomProvider } from "../support/embedding-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { loseAnswer } from "../support/lose-answer.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
@@ -137,6 +138,15 @@ describe("the move of documents to another embedding model", () => {
     } finally {
       documents.finishMove = finishMove;
     }
+  });
+
+  it("is begun by the repeat of its call when the store has recorded it and its answer was lost", async () => {
+    loseAnswer(test.platform.store.reindexes, "insertOnly");
+    const headers = { prefer: "wait=60", "idempotency-key": "move" };
+    const call = () => admin.post("/rag/reindex", {}, { headers });
+    expect((await call()).status).to.equal(503);
+    const repeat = await call();
+    expect([repeat.status, repeat.at("left")], repeat.text).to.deep.equal([200, 0]);
   });
 
   it("leaves no vectors of before behind when its process is gone after the switch, and none of a version that was cut", async () => {

@@ -3,7 +3,7 @@ import { awaitsPerson, toAcceptedView, toJobError } from "../src/jobs/job-outcom
 import { jobKinds } from "../src/jobs/queues.ts";
 import { acceptReserved, seekReserved } from "../src/jobs/submit.ts";
 import { defined } from "../src/lib/defined.ts";
-import { isOfPart } from "../src/lib/errors.ts";
+import { AppError, isOfPart } from "../src/lib/errors.ts";
 import { idSchema, newId } from "../src/lib/ids.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
 import { isFinal, jobStates } from "../src/store/job-state.ts";
@@ -76,9 +76,18 @@ export async function serveJob(input: JobCall, service: JobService): Promise<Jso
   const isInteractive = preference.waitMs > 0;
   const job = await acceptOnce(input, (jobId) => service.accept({ jobId, isInteractive }));
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
-  if (body.callback) await platform.callbacks.expect(caller, job._id, body.callback.url);
+  if (body.callback) await platform.callbacks.expect(caller, job._id, body.callback.url).catch(throwFor(job));
   return replyWithJob(input, job, { status: service.status ?? 200, preference });
 }
+
+/** Throws an error of a call whose job was accepted, and goes on, with the ids of that. */
+const throwFor =
+  (job: JobRecord) =>
+  (thrown: unknown): never => {
+    const { code, message, retryable, retryAfterMs } = toAppError(thrown);
+    const about = { details: { jobId: job._id, ...job.subject }, ...defined({ retryAfterMs }) };
+    throw new AppError(code, `${message} The job was accepted, and goes on.`, { ...about, retryable, cause: thrown });
+  };
 
 /** Accepts a call's work in its tenant's turn, or finds the job of an earlier attempt. Throws as `acceptReserved`. */
 export function acceptOnce(

@@ -34,6 +34,7 @@ export function keepReconciled(platform: Platform) {
     batches.files.sweep,
     rag.collections.sweep,
     rag.sweepRefreshes,
+    rag.sweepStrayChunks,
     vectorStores.sweep,
     () => sweepWorks(jobs, works),
     kin.sweep,
@@ -61,6 +62,7 @@ export function keepReconciled(platform: Platform) {
     start("firings", Math.min(reconcileEveryMs, DUE_EVERY_MS), automation.sweep),
     start("retention", RETENTION_EVERY_MS, async () => {
       await removeExpired(platform);
+      await inSteps(() => platform.store.retention.removeUnownedSources(new Date()));
       await removeExcess(platform);
       await removeTexts();
     }),

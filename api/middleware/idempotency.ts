@@ -1,7 +1,8 @@
 import { createHmac, randomUUID } from "node:crypto";
 import type { ReservedJob } from "../../src/jobs/submit.ts";
 import { AppError, invalidRequest, isOfPart, unavailable } from "../../src/lib/errors.ts";
-import { newId } from "../../src/lib/ids.ts";
+import { derivedId, type IdKind, newId, timeOfId } from "../../src/lib/ids.ts";
+import { setIdsOfCall } from "../../src/net/call-scope.ts";
 import {
   BYTES_BESIDE_TEXT,
   type Claim,
@@ -39,7 +40,8 @@ type IdempotentCall = {
  * Runs a POST at most once for its `Idempotency-Key`, which belongs to the caller's subject in its role. A repeat gets the
  * first response, byte for byte, with `idempotent-replayed: true`, and `ignore` names what the first one ignored. Successes,
  * and the errors 404, 409 and 422, are kept; other errors and streams free the key. A call whose job goes on, or may be there
- * since a part did not answer, keeps its job's id instead: its repeat takes it over, and finds the job.
+ * since a part did not answer, keeps its job's id instead: its repeat takes it over, and finds the job. The same holds for
+ * what else a call makes by `idOfCall`.
  * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs,
  * `quota_exceeded` where the tenant's responses leave no room for another one; what `reserve` and `inTurn` of the input throw.
  */
@@ -99,6 +101,7 @@ async function runClaimed(
   }
   const free = () => (hasJob(reservation) ? store.letGo(claimed) : store.release(claimed));
   let reply: Reply;
+  setIdsOfCall(makeIds(reservation));
   try {
     reply = await handle({ ...input, ignore, checkpoint, reservation });
   } catch (thrown) {
@@ -128,7 +131,20 @@ async function runClaimed(
   return reply;
 }
 
-/** Whether another attempt may find the job of this one. */
+/** The ids of what a call makes besides its job: of each kind one after the other, and the same at each attempt. */
+function makeIds(reservation: ReservedJob) {
+  const { jobId, mayBeThere } = reservation;
+  const counts = new Map<IdKind, number>();
+  return (kind: IdKind) => {
+    if (reservation.state === "unused") reservation.state = "sought";
+    const count = counts.get(kind) ?? 0;
+    counts.set(kind, count + 1);
+    const id = derivedId(kind, { at: new Date(timeOfId(jobId)), from: `${jobId}\n${count}` });
+    return { id, mayBeThere };
+  };
+}
+
+/** Whether another attempt may find the job of this one, or what else it has made. */
 const hasJob = ({ state }: ReservedJob) => state === "sought" || state === "accepted";
 
 /** `isTakenOver`: from a process that died before it recorded a response. */

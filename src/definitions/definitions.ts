@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Gateway } from "../gateway/gateway.ts";
 import { toView } from "../lib/defined.ts";
 import { AppError, invalidRequest, notFound } from "../lib/errors.ts";
-import { newId } from "../lib/ids.ts";
+import { idOfCall } from "../net/call-scope.ts";
 import type { DefinitionVersionStore } from "../store/definition-version-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { VersionedRecord } from "../store/records.ts";
@@ -88,13 +88,15 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
     /** @throws AppError `invalid_request`, `unknown_model`, `source_refused` with the field's `param`; `quota_exceeded`. */
     async create(caller: Caller, body: Omit<B, "version">): Promise<V> {
       const { tenantId, subject: createdBy } = caller;
+      const { id: _id, mayBeThere } = idOfCall(what);
+      const made = mayBeThere ? await store.get(tenantId, _id) : null;
+      if (made) return kind.toView(made);
       const change = await kind.toChange(caller, body, undefined);
       const name = nameFor(caller, change);
       await kind.checkQuota?.(tenantId);
       const now = new Date();
-      const times = { createdAt: now, updatedAt: now };
-      const record = { ...change, _id: newId(what), tenantId, version: 1, createdBy, ...times };
-      const tool = { tenantId, ownerId: record._id, name, earlier: undefined };
+      const record = { ...change, _id, tenantId, version: 1, createdBy, createdAt: now, updatedAt: now };
+      const tool = { tenantId, ownerId: _id, name, earlier: undefined };
       await kind.toolNames.hold({ ...tool, field: kind.nameField }, () => store.insert(record));
       await history.keep(record, createdBy);
       return kind.toView(record);

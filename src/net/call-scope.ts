@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { GuardCount } from "../guards/rules.ts";
 import { addCounts } from "../guards/rules.ts";
 import { AppError } from "../lib/errors.ts";
+import { type IdKind, newId } from "../lib/ids.ts";
 
 /** What our calls to other servers say: how many calls of this service stand behind them, theirs included. */
 export const DEPTH_HEADER = "x-svc-depth";
@@ -21,7 +22,13 @@ type CallScope = {
   found?: GuardCount[];
   onFound?(found: readonly GuardCount[]): void;
   onRefused?: ((counts: readonly GuardCount[]) => void) | undefined;
+  /** Of a call with an `Idempotency-Key`: the ids of what it makes. */
+  idOf?: IdOf;
 };
+
+/** The id of what a call makes, and whether an earlier attempt at the call may have made it. */
+type MadeId = { id: string; mayBeThere: boolean };
+type IdOf = (kind: IdKind) => MadeId;
 
 const scopes = new AsyncLocalStorage<CallScope>();
 
@@ -48,6 +55,16 @@ export function noteFound(counts: readonly GuardCount[]): void {
 
 /** Notes what a regulated profile refuses in what runs now. */
 export const noteRefused = (counts: readonly GuardCount[]): void => scopes.getStore()?.onRefused?.(counts);
+
+/** The id of a record that what runs now makes: the same at each attempt at a call, so that the call makes it once. */
+export const idOfCall = (kind: IdKind): MadeId =>
+  scopes.getStore()?.idOf?.(kind) ?? { id: newId(kind), mayBeThere: false };
+
+/** Gives what runs now, which is a call as a whole, the ids of what it makes. */
+export function setIdsOfCall(idOf: IdOf): void {
+  const scope = scopes.getStore();
+  if (scope) scope.idOf = idOf;
+}
 
 /** Does a piece of work whose findings are its own, and not those of what it is a part of. */
 export const inOwnPart = <T>(work: () => T): T =>

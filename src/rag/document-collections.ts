@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { toView } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
+import { idOfCall } from "../net/call-scope.ts";
 import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { CollectionChange, CollectionRecord } from "../store/collection-store.ts";
 import { type DocumentTotals, emptyTotals, type TotalsQuery } from "../store/document-totals.ts";
@@ -70,7 +71,7 @@ export function makeDocumentCollections(deps: RagDeps) {
       if (limit) throw new AppError("insufficient_scope", "This key is limited to collections that are there.");
       const change = await guardRead(deps, caller, asked);
       await deps.quotas.check(tenantId, "collections");
-      const { _id, ...record } = newCollection(tenantId, "");
+      const { _id, ...record } = { ...newCollection(tenantId, ""), _id: idOfCall("vectorStore").id };
       await collections.insert({ ...record, _id, name: _id });
       return (await collections.change(tenantId, _id, change)) ?? { ...record, _id, name: _id };
     },

@@ -15,6 +15,7 @@ import type { RawSource } from "./parse/parse-source.ts";
 import type { ParsedSource } from "./parse-in-child.ts";
 import type { IngestResult } from "./schemas.ts";
 import type { ChunkText } from "./split.ts";
+import { removeUnlessPublished } from "./stray-chunks.ts";
 import { assertComplete } from "./warnings.ts";
 
 const EMBEDS_IN_FLIGHT = 4;
@@ -46,15 +47,6 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
     await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error), attempted });
     throw error;
   }
-}
-
-/** Removes the chunks of an attempt that failed, unless it did so after its version was published: queries see these. */
-export async function removeUnlessPublished(
-  { store }: Pick<RagDeps, "store">,
-  { tenantId, _id: documentId, lastVersion }: Pick<DocumentRecord, "tenantId" | "_id" | "lastVersion">,
-): Promise<void> {
-  const now = await store.documents.get(tenantId, documentId);
-  if (now?.version !== lastVersion) await store.chunks.remove(tenantId, { documentId, version: lastVersion });
 }
 
 /**
@@ -131,7 +123,10 @@ async function writeVersion(
   const change = { ...made, ...named, ...about };
   const published = await deps.store.documents.publish(tenantId, documentId, change);
   if (!published) return superseded(deps, document);
-  if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
+  if (version > 1) {
+    await deps.store.chunks.remove(tenantId, { documentId, before: version });
+    await deps.store.documents.haveNoStrays(document);
+  }
   await dropFormerSources(deps, document);
   await dropGuardedSource(deps, document);
   return { documentId, chunks: count, status: "indexed", warnings, ...(duplicateOf === null ? {} : { duplicateOf }) };

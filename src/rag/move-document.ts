@@ -7,7 +7,7 @@ import { isFinal } from "../store/job-state.ts";
 import { toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, type Embedded, embedInputs, toEmbeddingInput } from "./embed-chunks.ts";
-import { removeUnlessPublished } from "./index-document.ts";
+import { removeUnlessPublished } from "./stray-chunks.ts";
 
 type MoveDeps = Pick<RagDeps, "store" | "gateway" | "jobs">;
 type MoveContext = Pick<WorkContext, "tenantId" | "jobId" | "signal" | "share">;
@@ -91,6 +91,7 @@ async function beginMove(
         throw error;
       }
       await chunks.remove(tenantId, { documentId, before: lastVersion });
+      await documents.haveNoStrays(begun);
       return true;
     },
   };

@@ -23,6 +23,7 @@ import { acceptReindex, makeReindexWork, type ReindexInput } from "./reindex.ts"
 import { refreshCollection, sweepRefreshes } from "./scheduled-refresh.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 import type { RagSettingsBody } from "./settings-schemas.ts";
+import { sweepStrayChunks } from "./stray-chunks.ts";
 
 /** The caller of a query and its purpose. `limit` belongs to the run, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "keyBudgetUsd" | "collections"> & {
@@ -106,6 +107,8 @@ export function makeRag(
     },
     /** Refreshes documents whose time has come. Run it on a schedule. */
     sweepRefreshes: () => sweepRefreshes({ ...deps, work }),
+    /** See `sweepStrayChunks`. */
+    sweepStrayChunks: () => sweepStrayChunks(deps),
     reindexing: {
       work: reindexWork,
       /** See `acceptReindex`. @throws AppError `wrong_state`, `provider_not_configured`, `unavailable` */

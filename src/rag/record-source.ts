@@ -131,7 +131,7 @@ async function insert(deps: RecordDeps, record: DocumentRecord, { bytes }: Prepa
   await deps.quotas.check(tenantId, "documents");
   if (bytes) {
     await deps.quotas.check(tenantId, "storedBytes", bytes.length);
-    await deps.store.sources.write(tenantId, _id, bytes);
+    await deps.store.sources.write(tenantId, _id, { bytes });
   }
   if (await deps.store.documents.insert(record)) return { record, isNew: true };
   if (bytes) await deps.store.sources.remove(tenantId, _id);
@@ -161,7 +161,7 @@ async function reassign(
   const sourceId = bytes ? newId("source") : source.fileId;
   if (bytes && sourceId) {
     await deps.quotas.check(tenantId, "storedBytes", bytes.length);
-    await deps.store.sources.write(tenantId, sourceId, bytes);
+    await deps.store.sources.write(tenantId, sourceId, { bytes, ownerId: known._id });
   }
   const isSame = source.url !== undefined && source.url === known.source.url;
   const change: Reassignment = {

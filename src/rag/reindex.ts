@@ -46,7 +46,7 @@ export async function acceptReindex(deps: RagDeps & { work: Work }, { caller, jo
   const model = await deps.gateway.checkEmbeddingModel(tenantId, chosen, "embeddingModel");
   const now = new Date();
   const _id = newId("reindex");
-  const record: ReindexRecord = {
+  const made: ReindexRecord = {
     _id,
     tenantId,
     jobId,
@@ -57,13 +57,15 @@ export async function acceptReindex(deps: RagDeps & { work: Work }, { caller, jo
     createdAt: now,
     updatedAt: now,
   };
-  if (!(await deps.store.reindexes.insertOnly(record))) {
-    const open = await deps.store.reindexes.findOpen(tenantId);
+  const isNew = await deps.store.reindexes.insertOnly(made);
+  const open = isNew ? made : await deps.store.reindexes.findOpen(tenantId);
+  // An earlier attempt at this call may have recorded it.
+  if (open?.jobId !== jobId) {
     const message = "Your documents are being moved already: follow that job, or cancel it.";
     throw new AppError("wrong_state", message, { ...(open ? { details: { jobId: open.jobId } } : {}) });
   }
-  const title = `documents to ${model}`;
-  return { job: await submitWork(deps.jobs, deps.work, { record, isInteractive, title, startedBy, keyId }) };
+  const title = `documents to ${open.model}`;
+  return { job: await submitWork(deps.jobs, deps.work, { record: open, isInteractive, title, startedBy, keyId }) };
 }
 
 /** Moves documents until none is left that can be moved. What an earlier attempt has moved is not looked at again. */

@@ -1,4 +1,5 @@
 import { Binary, type Db, type Filter } from "mongodb";
+import { defined } from "../lib/defined.ts";
 import { forEachConcurrent } from "../lib/for-each-concurrent.ts";
 import type { ChunkRecord } from "./chunk.ts";
 import { makeChunkSearch } from "./chunk-search.ts";
@@ -44,7 +45,7 @@ const listed = ["n", "content", "tokens", "page", "headings", "heading"] as cons
 type ListedChunk = Shown<ChunkRecord, typeof listed>;
 
 type VersionOf = { documentId: string; version: number };
-type RemovedChunks = { documentId: string; version?: number; before?: number };
+type RemovedChunks = { documentId: string; version?: number; before?: number; except?: number };
 
 /** Runs one of many commands, either at once or in its turn. */
 type RunInTurn = <T>(command: () => Promise<T>) => Promise<T>;
@@ -104,9 +105,9 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
       for await (const { hash, embedding } of cursor) found.set(hash, embedding.toFloat32Array());
       return found;
     },
-    /** Removes the chunks of one version, of all versions before one, or of the whole document. */
-    async remove(tenantId: string, { documentId, version, before }: RemovedChunks): Promise<void> {
-      const versions = before === undefined ? {} : { version: { $lt: before } };
+    /** Removes the chunks of one version, of all versions before one (`except` one of these), or of the whole document. */
+    async remove(tenantId: string, { documentId, version, before, except }: RemovedChunks): Promise<void> {
+      const versions = before === undefined ? {} : { version: { $lt: before, ...defined({ $ne: except }) } };
       const filter: Filter<ChunkRecord> = {
         ...ofTenant(tenantId, { documentId }),
         ...(version === undefined ? versions : { version }),

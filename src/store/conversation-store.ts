@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Collection, Db } from "mongodb";
 import { AppError } from "../lib/errors.ts";
@@ -5,6 +6,7 @@ import { jittered } from "../lib/jitter.ts";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
 import { foreignAmong } from "./page.ts";
 import { makeRecords } from "./records.ts";
+import { isStoreUnavailable, isWaitOver } from "./store-errors.ts";
 import type { UseStore } from "./use-store.ts";
 import { changeOne } from "./writes.ts";
 
@@ -21,6 +23,8 @@ export type ConversationRecord = TenantOwned & {
   bytes: number;
   /** 1 at first, one more at each change. */
   version: number;
+  /** Of the last change, by which the call that made it knows it again. */
+  changeId?: string;
   createdAt: Date;
   /** When the store forgets it, unless it is changed before. */
   expireAt: Date;
@@ -70,25 +74,35 @@ export function makeConversationStore(db: Db, use: Pick<UseStore, "add">) {
     },
     /**
      * Puts what `change` makes of a conversation in its place, and returns it; null when it is not there. Others may change it
-     * at the same time: then `change` is asked again.
+     * at the same time: then `change` is asked again. A change that was made, and whose answer was lost, is found.
      * @throws AppError `unavailable` when they do so all the time; what `change` throws.
      */
     async change(
       { tenantId, id, expireAt }: { tenantId: string; id: string; expireAt: Date },
       change: (record: ConversationRecord) => Partial<Pick<ConversationRecord, "items" | "metadata">>,
     ): Promise<ConversationRecord | null> {
+      const changeId = randomUUID();
+      const counted = async (from: ConversationRecord, to: ConversationRecord) => {
+        await count(from, -bytesOf(from));
+        await count(to, bytesOf(to));
+        return to;
+      };
+      let asked: ConversationRecord | undefined;
       for (let attempt = 1; attempt <= MAX_TRIES; attempt += 1) {
         const record = await get(tenantId, id);
         if (record === null) return null;
+        if (asked && record.changeId === changeId) return counted(asked, record);
+        asked = record;
         const changed = change(record);
         const bytes = changed.items === undefined ? record.bytes : sumTexts(changed.items);
-        const $set = { ...changed, bytes, expireAt, version: record.version + 1 };
-        const next = await changeOne(conversations, ofTenant(tenantId, { _id: id, version: record.version }), { $set });
-        if (next !== null) {
-          await count(record, -bytesOf(record));
-          await count(next, bytesOf(next));
-          return next;
-        }
+        const $set = { ...changed, bytes, expireAt, version: record.version + 1, changeId };
+        const unchanged = ofTenant(tenantId, { _id: id, version: record.version });
+        const changing = changeOne(conversations, unchanged, { $set });
+        const next = await changing.catch((error: unknown) => {
+          if (!isStoreUnavailable(error) || isWaitOver(error) || attempt === MAX_TRIES) throw error;
+          return null; // it may have been made
+        });
+        if (next !== null) return counted(record, next);
         await delay(jittered(RETRY_MS * attempt));
       }
       throw new AppError("unavailable", "The conversation is changed by too many calls at once.", { retryable: true });

@@ -4,7 +4,8 @@ import { ofTenant } from "./collection.ts";
 import type { DocumentWarning } from "./document-record.ts";
 import { type DocumentRecord, ownSources, type SourceValidators } from "./document-record.ts";
 import { documentStatesBefore, pendingStates } from "./document-state.ts";
-import { changeOne } from "./writes.ts";
+import { findFirst } from "./page.ts";
+import { changeOne, updateIf } from "./writes.ts";
 
 /** What a new source or job changes in a document. */
 export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
@@ -52,6 +53,12 @@ type Description = {
 export const refreshFields = ["refreshEveryHours", "refreshAt", "refreshFailures"] as const;
 type RefreshField = (typeof refreshFields)[number];
 
+/** A sweep looks for the chunks of versions that nobody sees this long after the last one was begun, in ms, and after a look in vain. */
+const STRAYS_AFTER_MS = 10 * 60_000;
+export const nextLookForStrays = () => ({ straysAt: new Date(Date.now() + STRAYS_AFTER_MS) });
+/** That a version was not refused: what comes late of its attempt, or was sent before, publishes it no more then. */
+export const notRefused = (version: number) => ({ refused: { $not: { $gte: version } } });
+
 const toUnset = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, ""]));
 
 /** Changes a document under the conditions that must hold for it; the result is null when they do not. */
@@ -71,6 +78,7 @@ export function makeDocumentChanges(documents: Collection<DocumentRecord>) {
   const change = makeChange(documents);
   return {
     ...makeVersionChanges(change),
+    ...makeStrays(documents),
     /**
      * Gives the document to another job, as a re-ingest does, perhaps with another source. Queries keep seeing the present
      * version. Returns null if the document is gone, or, with a source, if it has another job by now.
@@ -125,6 +133,30 @@ export function makeDocumentChanges(documents: Collection<DocumentRecord>) {
   };
 }
 
+/** What is done about the chunks of versions that nobody sees. */
+function makeStrays(documents: Collection<DocumentRecord>) {
+  return {
+    /** Sees to it that a version, and those before it, are not published any more, unless that version is or a later one. */
+    async refuse(tenantId: string, documentId: string, version: number): Promise<void> {
+      const unpublished = ofTenant(tenantId, { _id: documentId, version: { $lt: version }, ...notRefused(version) });
+      await documents.updateOne(unpublished, { $set: { refused: version } });
+    },
+    /** Documents of all tenants that may have such chunks. */
+    withStrays: ({ before, limit }: { before: Date; limit: number }) =>
+      findFirst(documents, { straysAt: { $lte: before } }, { by: "straysAt", limit }),
+    /** Has the document looked at later. */
+    async lookForStraysLater({ tenantId, _id }: DocumentRecord): Promise<void> {
+      await updateIf(documents, ofTenant(tenantId, { _id, straysAt: { $exists: true } }), {
+        $set: nextLookForStrays(),
+      });
+    },
+    /** Notes that there are none, unless another version was begun. */
+    async haveNoStrays({ tenantId, _id, lastVersion }: Pick<DocumentRecord, "tenantId" | "_id" | "lastVersion">) {
+      await documents.updateOne(ofTenant(tenantId, { _id, lastVersion }), { $unset: { straysAt: "" } });
+    },
+  };
+}
+
 /** Changes by the jobs that make versions of a document. */
 function makeVersionChanges(change: ReturnType<typeof makeChange>) {
   return {
@@ -134,23 +166,35 @@ function makeVersionChanges(change: ReturnType<typeof makeChange>) {
       const pending = { status: { $in: documentStatesBefore("processing") } };
       const next = { $inc: { lastVersion: 1 } };
       return (
-        (await change({ ...filter, ...pending }, { status: "processing" }, next)) ??
-        (await change({ ...filter, status: "indexed" }, {}, next))
+        (await change({ ...filter, ...pending }, { status: "processing", ...nextLookForStrays() }, next)) ??
+        (await change({ ...filter, status: "indexed" }, nextLookForStrays(), next))
       );
     },
     /**
-     * Moves the document to a version. If it is gone or has a later version, returns null and changes nothing. A title given by
-     * the caller stays.
+     * Moves the document to a version. If it is gone or has a later version, or this one was refused, returns null and changes
+     * nothing. A title given by the caller stays.
      */
     async publish(tenantId: string, documentId: string, { type, title, duplicateOf, ...publication }: Publication) {
-      const earlier = { status: { $in: documentStatesBefore("indexed") }, version: { $lt: publication.version } };
+      const { version } = publication;
+      const earlier = {
+        status: { $in: documentStatesBefore("indexed") },
+        version: { $lt: version },
+        ...notRefused(version),
+      };
       const set = {
         ...publication,
         status: "indexed",
         "source.type": type,
         ...(duplicateOf === null ? {} : { duplicateOf }),
       } as const;
-      const gone = { $unset: { error: "", ...(duplicateOf === null ? { duplicateOf: "" } : {}) } };
+      const isFirst = version === 1; // none before it has chunks
+      const gone = {
+        $unset: {
+          error: "",
+          ...(duplicateOf === null ? { duplicateOf: "" } : {}),
+          ...(isFirst ? { straysAt: "" } : {}),
+        },
+      };
       const to = { tenantId, documentId, ...earlier };
       const isTitleGiven = { $ne: true };
       const titled = title !== undefined && (await change({ ...to, isTitleGiven }, { ...set, title }, gone));

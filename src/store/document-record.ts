@@ -78,6 +78,10 @@ export type DocumentRecord = TenantOwned & {
   /** The last version that was begun: every try of every job writes its own. */
   lastVersion: number;
   chunks: number;
+  /** The last version whose attempt has failed: it, and those before it, are not published any more. */
+  refused?: number;
+  /** Set when a version is begun, until none but the visible one has chunks: when a sweep looks for those that died attempts left. */
+  straysAt?: Date;
   metadata: DocumentMetadata;
   /** The metadata as `key=json`, for an index on any of them. */
   tags: string[];
@@ -127,6 +131,7 @@ export const documentCollection = defineCollection<DocumentRecord>({
     },
     { name: "expiring", key: { expiresAt: 1 }, sparse: true },
     { name: "refreshing", key: { refreshAt: 1 }, sparse: true },
+    { name: "strays", key: { straysAt: 1 }, sparse: true },
     { name: "list", key: { tenantId: 1, status: 1, _id: -1 } },
     { name: "collection", key: { tenantId: 1, collection: 1, status: 1, _id: -1 } },
     { name: "tags", key: { tenantId: 1, tags: 1 } },

@@ -1,5 +1,6 @@
 import type { Collection } from "mongodb";
 import { ofTenant, type TenantOwned } from "./collection.ts";
+import { nextLookForStrays, notRefused } from "./document-changes.ts";
 import { documentCollection } from "./document-record.ts";
 import type { DocumentState } from "./document-state.ts";
 import { changeOne, updateIf } from "./writes.ts";
@@ -12,6 +13,8 @@ type InSpace = TenantOwned & {
   lastVersion: number;
   chunks: number;
   jobId: string;
+  refused?: number;
+  straysAt?: Date;
 };
 
 /**
@@ -54,9 +57,12 @@ export function makeSpaceQueries<T extends InSpace>(collection: Collection<T>) {
      * Returns null if the document has changed since it was read.
      */
     beginMove: (tenantId: string, read: InSpace) =>
-      changeOne(documents, asRead(tenantId, read), { $inc: { lastVersion: 1 } }),
-    /** Moves the document to that version under the same condition. Otherwise returns false and changes nothing. */
-    finishMove: (tenantId: string, begun: InSpace, vectorSpace: string) =>
-      updateIf(documents, asRead(tenantId, begun), { $set: { version: begun.lastVersion, vectorSpace } }),
+      changeOne(documents, asRead(tenantId, read), { $inc: { lastVersion: 1 }, $set: nextLookForStrays() }),
+    /** Moves the document to that version, unless it was refused, under the same condition. Otherwise returns false and changes nothing. */
+    finishMove(tenantId: string, begun: InSpace, vectorSpace: string) {
+      const { lastVersion: version } = begun;
+      const filter = { ...asRead(tenantId, begun), ...notRefused(version) };
+      return updateIf(documents, filter, { $set: { version, vectorSpace } });
+    },
   };
 }

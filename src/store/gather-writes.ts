@@ -1,14 +1,7 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
-import {
-  type Collection,
-  type Db,
-  type Document,
-  type Filter,
-  MongoError,
-  MongoServerError,
-  type OptionalUnlessRequiredId,
-} from "mongodb";
-import { isDuplicateKey, runWrite } from "./writes.ts";
+import { type Collection, type Db, type Document, MongoServerError } from "mongodb";
+import { isWaitOver } from "./store-errors.ts";
+import { insertAgain, runWrite } from "./writes.ts";
 
 /** How many items one write brings at most, and how long after the begin of one write the next one begins at the earliest, in ms. */
 type GatherLimits = { most: number; everyMs: number };
@@ -58,9 +51,6 @@ export function gatherWrites<T>(writeAll: (items: readonly T[]) => Promise<unkno
   };
 }
 
-/** After these errors the driver has waited as long as it may: another attempt would double the wait of the caller. */
-const finalErrors = new Set(["MongoServerSelectionError", "MongoOperationTimeoutError"]);
-
 type Created = Document & { _id: string; createdAt: Date };
 
 /**
@@ -85,20 +75,10 @@ export function gatherInserts<T extends Created>(
     },
     { most, everyMs: 0 },
   );
-  /** The write that failed may have brought it. */
-  const insertAlone = async (record: T) => {
-    try {
-      await collection.insertOne(record as OptionalUnlessRequiredId<T>);
-    } catch (error) {
-      const { _id, createdAt } = record;
-      const same = { _id, createdAt } as Filter<T>;
-      if (!isDuplicateKey(error) || (await collection.findOne(same, { projection: { _id: 1 } })) === null) throw error;
-    }
-  };
   return async (record) => {
     await insertGathered(record).catch((error: unknown) => {
-      if (error instanceof MongoError && finalErrors.has(error.name)) throw error;
-      return insertAlone(record);
+      if (isWaitOver(error)) throw error;
+      return insertAgain(collection, record);
     });
     const duplicate = duplicates.get(record);
     if (duplicate) throw duplicate;

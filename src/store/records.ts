@@ -1,7 +1,8 @@
 import type { Collection, Document, Filter, UpdateFilter } from "mongodb";
 import { ofTenant, type TenantOwned } from "./collection.ts";
 import { findFirst } from "./page.ts";
-import { changeOne, insertOrFind, updateIf } from "./writes.ts";
+import { isStoreUnavailable, isWaitOver } from "./store-errors.ts";
+import { changeOne, insertAgain, insertOrFind, updateIf } from "./writes.ts";
 
 type AnyDocument = TenantOwned & Document;
 
@@ -13,7 +14,15 @@ export function makeRecords<T extends TenantOwned>(collection: Collection<T>) {
   const records = untyped(collection);
   return {
     /** @throws the driver's error 11000 when one of its id, or of another unique value, is there. */
-    insert: async (record: T): Promise<void> => void (await records.insertOne(record)),
+    async insert(record: T): Promise<void> {
+      try {
+        await records.insertOne(record);
+      } catch (error) {
+        // A standalone server is asked once by the driver: what it has taken, and could not answer, is there then.
+        if (!isStoreUnavailable(error) || isWaitOver(error)) throw error;
+        await insertAgain(records, record);
+      }
+    },
     /** Adds a record unless one with its id exists. Returns the stored one. */
     ensure: (record: T): Promise<T> =>
       insertOrFind(records, record, ofTenant(record.tenantId, { _id: record._id })) as Promise<T>,

@@ -7,6 +7,7 @@ import { type AuditEntry, auditCollection } from "./audit-store.ts";
 import { ofTenant, type TenantOwned } from "./collection.ts";
 import { BYTES_BESIDE_TEXTS, type CompletionRecord, completionsCollection, toLogUse } from "./completion-store.ts";
 import { aboutUse, toRemoved } from "./run-use.ts";
+import { makeUnownedSources } from "./unowned-sources.ts";
 import { makeUseStore } from "./use-store.ts";
 import { type WorkflowRunRecord, workflowRunCollection } from "./workflow-run-store.ts";
 import { openStepCollection, workflowItemCollection, workflowStepCollection } from "./workflow-step-store.ts";
@@ -29,6 +30,7 @@ export function makeRetentionStore(db: Db) {
   const auditSteps = db.collection<AuditEntry>(auditCollection.name);
   const approvals = db.collection<ApprovalRecord>(approvalCollection.name);
   const use = makeUseStore(db);
+  const removeUnownedSources = makeUnownedSources(db);
   // Another worker may remove the same records at once: only as many count as were removed here.
   const removeRuns = async <T extends TenantOwned>(runs: Collection<T>, old: readonly Removed[]) => {
     for (const { _id, tenantId } of old) await approvals.deleteMany(ofTenant(tenantId, { runId: _id }));
@@ -77,6 +79,8 @@ export function makeRetentionStore(db: Db) {
         answers,
         await findOld(answers, { kind: "log", before, filter: ofTenant(tenantId, { question: { $exists: true } }) }),
       ),
+    /** Sources that no record has; returns at how many it has looked. */
+    removeUnownedSources: (now: Date) => removeUnownedSources(now, REMOVED_AT_A_TIME),
     /** Tenants whose call logs have more bytes than a limit. */
     callLogsAbove: use.callLogsAbove,
     /** Deletes ended runs, their step results and approvals. */

@@ -39,7 +39,7 @@ type Records<T> = {
 
 /**
  * Counts the runs of a collection as they come, end and go, with their bytes. A process that ends between a write and its count
- * counts too few by what it was about to count. `parts`: where the results of their steps are, each with its `bytes`.
+ * counts too few by what it was about to count, or too many by what it has removed. `parts`: where the results of their steps are, each with its `bytes`.
  */
 export function countRuns<T extends CountedRun>(
   runs: Collection<T>,

@@ -1,11 +1,25 @@
-import { Binary, type Db } from "mongodb";
+import { Binary, type Collection, type Db } from "mongodb";
 import { notFound } from "../lib/errors.ts";
 import { defineCollection, ofTenant, type TenantOwned } from "./collection.ts";
+import { findFirst } from "./page.ts";
 import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent, updateIf } from "./writes.ts";
 
-/** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
-type SourcePiece = TenantOwned & { documentId: string; n: number; data: Binary; bytes?: number };
+/**
+ * A piece of a document's source; MongoDB takes no document above 16 MB. The first one alone has `bytes`, those of the source, and
+ * what concerns a source as a whole: the id of the record that has it, if that is another one, and when a sweep looks for that.
+ */
+export type SourcePiece = TenantOwned & {
+  documentId: string;
+  n: number;
+  data: Binary;
+  bytes?: number;
+  ownerId?: string;
+  lookAt?: Date;
+};
+
+/** A source without its bytes. */
+export type SourceHead = Pick<SourcePiece, "_id" | "tenantId" | "documentId" | "ownerId">;
 
 /** A source whose bytes are read piece by piece. */
 export type OpenedSource = { length: number | undefined; pieces: AsyncIterable<Uint8Array> };
@@ -14,10 +28,15 @@ export type OpenedSource = { length: number | undefined; pieces: AsyncIterable<U
 const PIECE_BYTES = 256 << 10;
 /** Pieces of one reply: the embedded store needs some ten milliseconds for one of 2 MB, and serves nobody else meanwhile. */
 const PIECES_AT_ONCE = 2;
+/** A source that no record has this long after it was begun was left by a call that was cut, in ms: no upload takes as long. */
+const OWNED_AFTER_MS = 86_400_000;
 
 export const sourceCollection = defineCollection<SourcePiece>({
   name: "sources",
-  indexes: [{ name: "document", key: { tenantId: 1, documentId: 1, n: 1 } }],
+  indexes: [
+    { name: "document", key: { tenantId: 1, documentId: 1, n: 1 } },
+    { name: "look", key: { lookAt: 1 }, sparse: true },
+  ],
 });
 
 type Chunks = AsyncIterable<Uint8Array>;
@@ -41,17 +60,43 @@ async function* cut(chunks: Chunks): AsyncGenerator<Buffer> {
   if (size > 0 || isEmpty) yield Buffer.concat(parts);
 }
 
-/** The bytes that documents were made from, as they were given. */
+/** What the first piece of a source says of it as a whole. */
+const toHead = (documentId: string, ownerId: string) => ({
+  lookAt: new Date(Date.now() + OWNED_AFTER_MS),
+  ...(ownerId === documentId ? {} : { ownerId }),
+});
+
+/**
+ * The bytes that documents were made from, as they were given. A source is written before the record that has it, its owner, which has
+ * the same id unless another one is named.
+ */
 export function makeSourceStore(db: Db) {
   const pieces = db.collection<SourcePiece>(sourceCollection.name);
   const use = makeUseStore(db);
   const count = (tenantId: string, bytes: number) => use.add({ tenantId, kind: "sources", bytes });
+  function* piecesOf(
+    tenantId: string,
+    documentId: string,
+    { bytes, ownerId }: { bytes: Uint8Array; ownerId: string },
+  ): Generator<SourcePiece> {
+    for (let n = 0; n * PIECE_BYTES < bytes.length || n === 0; n += 1) {
+      const data = new Binary(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES));
+      const head = n === 0 ? { bytes: bytes.length, ...toHead(documentId, ownerId) } : {};
+      yield { _id: `${documentId}:${n}`, tenantId, documentId, n, data, ...head };
+    }
+  }
   /** Writes incoming pieces and returns the number of bytes. Existing pieces stay. */
-  const writeAll = async (tenantId: string, documentId: string, chunks: Chunks): Promise<number> => {
+  const writeAll = async (
+    tenantId: string,
+    documentId: string,
+    { chunks, ownerId = documentId }: { chunks: Chunks; ownerId?: string },
+  ): Promise<number> => {
     let n = 0;
     let bytes = 0;
     for await (const data of cut(chunks)) {
-      await insertIfAbsent(pieces, { _id: `${documentId}:${n}`, tenantId, documentId, n, data: new Binary(data) });
+      const head = n === 0 ? toHead(documentId, ownerId) : {};
+      const piece = { _id: `${documentId}:${n}`, tenantId, documentId, n, data: new Binary(data), ...head };
+      await insertIfAbsent(pieces, piece);
       n += 1;
       bytes += data.length;
     }
@@ -59,6 +104,41 @@ export function makeSourceStore(db: Db) {
     if (await updateIf(pieces, first, { $set: { bytes } })) await count(tenantId, bytes);
     return bytes;
   };
+  const remove = async (tenantId: string, documentId: string): Promise<void> => {
+    const first = ofTenant(tenantId, { documentId, n: 0 });
+    const counted = await pieces.findOne(first, { projection: { bytes: 1 } });
+    // The first one goes last: by it a removal that was cut is found again, and counted.
+    await pieces.deleteMany(ofTenant(tenantId, { documentId, n: { $gt: 0 } }));
+    const { deletedCount } = await pieces.deleteOne(first);
+    if (deletedCount === 1 && counted?.bytes) await count(tenantId, -counted.bytes);
+  };
+  return {
+    /** Writes bytes under an id of their own. */
+    async write(
+      tenantId: string,
+      documentId: string,
+      { bytes, ownerId = documentId }: { bytes: Uint8Array; ownerId?: string },
+    ): Promise<void> {
+      for (const piece of piecesOf(tenantId, documentId, { bytes, ownerId })) await pieces.insertOne(piece);
+      await count(tenantId, bytes.length);
+    },
+    /** As `write`, if an earlier attempt may have written a part of the same bytes. */
+    async ensure(tenantId: string, documentId: string, { bytes, ownerId }: { bytes: Uint8Array; ownerId: string }) {
+      async function* chunks() {
+        yield bytes;
+      }
+      await writeAll(tenantId, documentId, { chunks: chunks(), ownerId });
+    },
+    /** As `write`, for a stream of bytes that is never in memory as a whole, and of which others may have written a part. Returns their number. */
+    ensureStream: writeAll,
+    remove,
+    ...makeReads(pieces),
+    ...makeLooks(pieces),
+  };
+}
+
+/** How sources are read. */
+function makeReads(pieces: Collection<SourcePiece>) {
   async function* readPieces(tenantId: string, documentId: string): AsyncGenerator<Uint8Array> {
     const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(PIECES_AT_ONCE);
     for await (const { data } of cursor) yield data.value();
@@ -79,17 +159,6 @@ export function makeSourceStore(db: Db) {
     }
   }
   return {
-    /** Writes bytes under an id of their own. */
-    async write(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void> {
-      for (let n = 0; n * PIECE_BYTES < bytes.length || n === 0; n += 1) {
-        const data = new Binary(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES));
-        const total = n === 0 ? { bytes: bytes.length } : {};
-        await pieces.insertOne({ _id: `${documentId}:${n}`, tenantId, documentId, n, data, ...total });
-      }
-      await count(tenantId, bytes.length);
-    },
-    /** As `write`, for a stream that is never in memory as a whole, and whose pieces may be there already. Returns the number of bytes. */
-    ensureStream: writeAll,
     /** The bytes one after the other. */
     stream: readPieces,
     /** All bytes in one buffer; null if there are none. */
@@ -106,12 +175,22 @@ export function makeSourceStore(db: Db) {
       const first = await findPiece(tenantId, documentId, 0);
       return first && { length: first.bytes, pieces: followPieces(first) };
     },
-    async remove(tenantId: string, documentId: string): Promise<void> {
-      const first = ofTenant(tenantId, { documentId, n: 0 });
-      const counted = await pieces.findOne(first, { projection: { bytes: 1 } });
-      const { deletedCount } = await pieces.deleteOne(first);
-      await pieces.deleteMany(ofTenant(tenantId, { documentId }));
-      if (deletedCount === 1 && counted?.bytes) await count(tenantId, -counted.bytes);
+  };
+}
+
+/** What a sweep does that looks whether sources have an owner. */
+function makeLooks(pieces: Collection<SourcePiece>) {
+  return {
+    /** Sources of all tenants of which nobody has looked yet whether a record has them. */
+    unseen: ({ before, limit }: { before: Date; limit: number }) =>
+      findFirst<SourcePiece, SourceHead>(
+        pieces,
+        { lookAt: { $lte: before } },
+        { by: "lookAt", limit, fields: ["tenantId", "documentId", "ownerId"] },
+      ),
+    /** Notes that a record has it. */
+    async seen({ _id }: SourceHead): Promise<void> {
+      await pieces.updateOne({ _id }, { $unset: { lookAt: "" } });
     },
   };
 }

@@ -24,6 +24,10 @@ export function isStoreUnavailable(error: unknown): error is MongoError {
   return unavailableErrors.has(error.name) || error.hasErrorLabel("RetryableWriteError");
 }
 
+/** Of these errors the driver has waited as long as it may: another attempt would double the wait of the caller. */
+const finalErrors = new Set(["MongoServerSelectionError", "MongoOperationTimeoutError"]);
+export const isWaitOver = (error: unknown): boolean => error instanceof MongoError && finalErrors.has(error.name);
+
 /** MongoDB's OutOfDiskSpace. https://www.mongodb.com/docs/manual/reference/error-codes/ */
 const OUT_OF_DISK_SPACE = 14_031;
 /** NotWritablePrimary, UserWritesBlocked, PrimarySteppedDown. */

@@ -28,7 +28,7 @@ type UseChange = { tenantId: string; kind: UseKind; bytes: number; records?: num
 
 export type UseStore = ReturnType<typeof makeUseStore>;
 
-/** What is written in two steps, the bytes and then their number: a process that ends between the two counts too few. */
+/** What is written in two steps, the bytes and then their number: a process that ends between the two counts too few, or removed ones still. */
 export function makeUseStore(db: Db) {
   const uses = db.collection<UseRecord>(useCollection.name);
   /** Adds bytes; a removal adds a negative number. `expiresAt`: when the bytes expire by themselves. */

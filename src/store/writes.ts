@@ -27,6 +27,21 @@ export async function unlessDuplicate<R>(write: Promise<R>): Promise<R | null> {
   }
 }
 
+/** Inserts a record again, of which the write that failed may have brought it. @throws the error 11000 when another has its id. */
+export async function insertAgain<T extends Document & { _id: string; createdAt?: Date }>(
+  collection: Collection<T>,
+  record: T,
+): Promise<void> {
+  try {
+    await collection.insertOne(record as OptionalUnlessRequiredId<T>);
+  } catch (error) {
+    const { _id, createdAt } = record;
+    const same = { _id, createdAt } as Filter<T>;
+    const isThere = async () => (await collection.findOne(same, { projection: { _id: 1 } })) !== null;
+    if (!isDuplicateKey(error) || createdAt === undefined || !(await isThere())) throw error;
+  }
+}
+
 /** Inserts a document. Returns false if a document with the same unique value exists, which stays unchanged. */
 export async function insertIfAbsent<T extends Document>(
   collection: Collection<T>,

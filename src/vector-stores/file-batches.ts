@@ -1,6 +1,6 @@
 import { defined } from "../lib/defined.ts";
 import { notFound } from "../lib/errors.ts";
-import { newId } from "../lib/ids.ts";
+import { idOfCall } from "../net/call-scope.ts";
 import { emptyTotals } from "../store/document-totals.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { VectorStoreBatch } from "../store/vector-store-batch-store.ts";
@@ -42,8 +42,10 @@ export function makeVectorFileBatches(deps: VectorStoreDeps & { files: StoreFile
   };
   /** Records a batch, and adds its files. Those that cannot be added now are added by a later sweep. */
   const begin = async (caller: Caller, name: string, items: BatchItems) => {
-    const batch = newBatch(caller, name, items);
-    await batches.insert(batch);
+    const { id, mayBeThere } = idOfCall("vectorStoreBatch");
+    const made = mayBeThere ? await batches.get(caller.tenantId, id) : null;
+    const batch = made ?? { ...newBatch(caller, name, items), _id: id };
+    if (!made) await batches.insert(batch);
     await fill(batch);
     return toView((await batches.get(caller.tenantId, batch._id)) ?? batch);
   };
@@ -87,10 +89,9 @@ export function makeVectorFileBatches(deps: VectorStoreDeps & { files: StoreFile
   };
 }
 
-function newBatch(caller: Caller, collection: string, items: BatchItems): VectorStoreBatch {
+function newBatch(caller: Caller, collection: string, items: BatchItems): Omit<VectorStoreBatch, "_id"> {
   const now = new Date();
   return {
-    _id: newId("vectorStoreBatch"),
     tenantId: caller.tenantId,
     collection,
     caller: toStoredCaller(caller),

@@ -62,10 +62,10 @@ async function endRun(deps: WorkflowsDeps, run: WorkflowRunRecord, approval: Wor
     });
     const { costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
     await workflowRuns.finish(tenantId, runId, { status, costUsd, finishedAt });
-    await withdrawApprovals(deps, run);
   }
   const ended = await workflowRuns.get(tenantId, runId);
   if (ended?.end?.status !== status) return true; // it was ended otherwise, and its job with it
+  await withdrawApprovals(deps, ended);
   if (!(await mayWait(deps, run))) return true;
   const isEnded = await deps.jobs.held.end(run.jobId, { result: toResult(ended, ended.end) });
   return isEnded || { lease: undefined };

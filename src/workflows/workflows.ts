@@ -219,9 +219,13 @@ function makeWorkflowWork(
       if (!job) return reject(run);
       const { tenantId, _id } = run;
       const status = job.status === "failed" ? "failed" : "cancelled";
+      const withdraw = async () => {
+        const whole = await workflowRuns.get(tenantId, _id);
+        if (whole) await withdrawApprovals(deps, whole);
+      };
+      await withdraw(); // first: nothing looks at a run again that has ended
       await workflowRuns.finish(tenantId, _id, { status, error: errorOf(job, "run"), finishedAt: new Date() });
-      const whole = await workflowRuns.get(tenantId, _id);
-      if (whole) await withdrawApprovals(deps, whole);
+      await withdraw(); // what a worker has asked for meanwhile
     },
   });
 }

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
 import { makeClient } from "../support/http-client.ts";
+import { loseAnswer } from "../support/lose-answer.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import type { ToolRequest } from "../support/tool-server.ts";
 import { chatModel, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
@@ -56,6 +57,17 @@ describe("callbacks of jobs", function () {
     }
     await harness.test.platform.callbacks.sweep();
     for (const at of calls.keys()) expect(received(`/told-${at}`), "once").to.have.lengthOf(1);
+  });
+
+  it("say which job goes on when the store's answer about them was lost", async () => {
+    const workflowId = await harness.create([{ type: "ai_completion", model: chatModel, prompt: "Hi" }]);
+    loseAnswer(harness.test.platform.store.callbacks, "ensure");
+    const call = { input: {}, ...callbackTo("/lost") };
+    const lost = await harness.member.post(`/workflows/${workflowId}/execute`, call, later);
+    expect([lost.status, lost.at("error.code")], lost.text).to.deep.equal([503, "unavailable"]);
+    expect(await message("/lost")).to.deep.include({ type: "job.completed" });
+    const job = await harness.member.get(`/jobs/${lost.string("error.details.jobId")}`);
+    expect(job.at("status"), job.text).to.equal("completed");
   });
 
   it("report why a job failed, and that a job was cancelled", async () => {

@@ -261,6 +261,33 @@ describe("a workflow", function () {
     expect(jobs.at("data"), jobs.text).to.deep.equal([]);
   });
 
+  it("asks for no decision any more once it has ended, also when the store's answer to that was lost", async () => {
+    const { store, workflows } = harness.test.platform;
+    const asked = async () => (await harness.admin.get("/workflows/approvals")).at("data") as { approvalId: string }[];
+    const ask = (id: string) => ({ type: "human_approval", id, assigneeRole: "admin" });
+    const begin = async () => {
+      const workflowId = await harness.create([{ type: "parallel", branches: { a: [ask("a")], b: [ask("b")] } }]);
+      const runId = await harness.start(workflowId);
+      const [first] = await pollUntil(async () => ((await asked()).length === 2 ? asked() : undefined));
+      const run = `/workflows/${workflowId}/runs/${runId}`;
+      await pollUntil(async () => (await harness.member.get("/jobs?status=awaiting")).text.includes(runId));
+      return { run, approvalId: first?.approvalId ?? "" };
+    };
+    const cancelled = await begin();
+    loseAnswer(store.workflowRuns, "finish");
+    expect((await harness.member.post(`${cancelled.run}/cancel`)).status).to.equal(503);
+    expect((await harness.member.get(cancelled.run)).at("status")).to.equal("cancelled");
+    expect(await asked()).to.deep.equal([]);
+    const rejected = await begin();
+    loseAnswer(store.workflowRuns, "finish");
+    const decide = `/workflows/approvals/${rejected.approvalId}/decide`;
+    expect((await harness.admin.post(decide, { decision: "rejected" })).status).to.equal(503);
+    const approval = await store.approvals.get(await tenantOf(harness.test), rejected.approvalId);
+    if (approval && approval.kind !== "agent") await workflows.settleDecision(approval); // as the sweep does
+    expect((await harness.member.get(rejected.run)).at("status")).to.equal("rejected");
+    expect(await asked()).to.deep.equal([]);
+  });
+
   describe("that has failed", () => {
     let isUp = false;
     let calls: string[] = [];
@@ -369,6 +396,10 @@ describe("a workflow", function () {
       const many = () => harness.member.post("/jobs/retry", { kind: "workflow", status: "failed" });
       isUp = true;
       await many(); // what other tests have left
+      await pollUntil(async () => {
+        const open = ["queued", "running"].map((status) => harness.member.get(`/jobs?status=${status}`));
+        return (await Promise.all(open)).every(({ at }) => (at("data") as object[]).length === 0);
+      });
       isUp = false;
       const workflowId = await harness.create(steps());
       const runs = await Promise.all([1, 2, 3].map(() => harness.start(workflowId)));

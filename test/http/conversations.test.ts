@@ -2,6 +2,7 @@ import { expect } from "chai";
 import OpenAI from "openai";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
+import { loseAnswers } from "../support/lose-answer.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
@@ -66,6 +67,28 @@ describe("conversations of the Responses API", function () {
       deleted: true,
     });
     expect(errorOf(await client.get(`${path}/${made.id}`))).to.deep.equal([404, "not_found", undefined]);
+    expect(await used()).to.equal(before);
+  });
+
+  it("have what was added once when the store's answer was lost", async () => {
+    const before = await used();
+    const { id } = await openai.conversations.create();
+    const { losses, restore } = loseAnswers("findOneAndUpdate", "conversations", 2);
+    let responseId = "";
+    try {
+      const added = await client.post(`${path}/${id}/items`, { items: [message("one"), message("two")] });
+      expect(added.status, added.text).to.equal(200);
+      const response = await openai.responses.create({ model, conversation: id, input: question });
+      expect(response.conversation).to.deep.equal({ id });
+      responseId = response.id;
+    } finally {
+      restore();
+    }
+    expect(losses()).to.equal(2);
+    expect((await textsOf(id)).slice(0, 3)).to.deep.equal(["user: one", "user: two", `user: ${question}`]);
+    expect(await textsOf(id)).to.have.length(4);
+    await openai.conversations.delete(id);
+    await openai.responses.delete(responseId);
     expect(await used()).to.equal(before);
   });
 

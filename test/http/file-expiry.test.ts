@@ -67,7 +67,7 @@ describe("files that expire", function () {
     const tenantId = await tenantOf(test);
     const _id = newId("file");
     const { store, vectorStores } = test.platform;
-    const bytes = await store.sources.write(tenantId, _id, Buffer.from(line(1))).then(() => line(1).length);
+    const bytes = await store.sources.write(tenantId, _id, { bytes: Buffer.from(line(1)) }).then(() => line(1).length);
     const expiresAt = new Date(Date.now() - 1_000);
     const about = { filename: "old.jsonl", purpose: "batch" as const, bytes, createdAt: new Date(), expiresAt };
     await store.files.ensure({ _id, tenantId, ...about, removeAt: new Date(Date.now() + 3_600_000) }); // no sweep yet

@@ -5,6 +5,7 @@ import { MongoNetworkError } from "mongodb";
 import { unavailable } from "../../src/lib/errors.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { loseAnswer, loseAnswers } from "../support/lose-answer.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
@@ -132,6 +133,60 @@ describe("Idempotency-Key", () => {
       expect(await countDocuments(`t ${key}`)).to.equal(1);
     });
   }
+
+  it("is not needed for a key, or an agent, that the store has taken, and whose answer was lost", async () => {
+    const owner = makeClient({ url: platform.url, key: platform.keys.owner });
+    const lost = [loseAnswers("insertOne", "apiKeys", 1), loseAnswers("insertOne", "agents", 1)];
+    try {
+      const made = await owner.post("/keys", { role: "member", subject: "lost@test" });
+      expect(made.status, made.text).to.equal(201);
+      const client = makeClient({ url: platform.url, key: made.string("key") });
+      const agent = await client.post("/agents", { name: "Lost", model: "meta-llm", systemPrompt: "Answer." });
+      expect(agent.status, agent.text).to.equal(201);
+      expect((await client.get(`/agents/${agent.string("agentId")}`)).status).to.equal(200);
+      expect(lost.map(({ losses }) => losses())).to.deep.equal([1, 1]);
+    } finally {
+      for (const { restore } of lost.reverse()) restore();
+    }
+  });
+
+  it("a call makes one record with its repeat when the store has taken it and its answer was lost", async () => {
+    const { store } = platform.platform;
+    const about = { name: "Once", model: "meta-llm", systemPrompt: "Answer." };
+    const agent = await member.post("/agents", about);
+    const target = { agentId: agent.at("agentId") };
+    const form = new FormData();
+    form.set("purpose", "batch");
+    const line = { custom_id: "1", method: "POST", url: "/v1/embeddings", body: { input: "a", model: "local-embed" } };
+    form.set("file", new File([JSON.stringify(line)], "lines.jsonl"));
+    const file = await member.request("POST", "/v1/files", { raw: form });
+    const batch = { input_file_id: file.at("id"), endpoint: "/v1/embeddings", completion_window: "24h" };
+    const schedule = { name: "Daily", cron: "0 9 * * *", target, input: "What is new?" };
+    const cases: [path: string, body: object, lose: () => void][] = [
+      ["/agents", about, () => loseAnswer(store.agents, "insert")],
+      ["/agents", { ...about, name: "Twice" }, () => loseAnswer(store.definitionVersions, "add")],
+      ["/schedules", schedule, () => loseAnswer(store.schedules, "insert")],
+      ["/v1/conversations", { items: [] }, () => loseAnswer(store.conversations, "insert")],
+      ["/v1/vector_stores", { name: "Once" }, () => loseAnswer(store.collections, "insert")],
+      ["/v1/batches", batch, () => loseAnswer(store.files, "insertBatch")],
+      ["/v1/batches", batch, () => loseAnswer(store.jobs, "insert")],
+    ];
+    for (const [at, [path, body, lose]] of cases.entries()) {
+      const list = async () => {
+        if (path === "/v1/conversations") return 0; // has no list
+        return ((await member.get(path)).at("data") as object[]).length;
+      };
+      const before = await list();
+      const call = () => member.post(path, body, { headers: { "idempotency-key": `record ${at}` } });
+      lose();
+      expect((await call()).status, path).to.equal(503);
+      const repeat = await call();
+      expect(repeat.status, repeat.text).to.be.oneOf([200, 201]);
+      expect((await call()).text).to.equal(repeat.text);
+      if (path !== "/v1/conversations") expect(await list(), path).to.equal(before + 1);
+      else expect((await member.get(`${path}/${repeat.string("id")}`)).status).to.equal(200);
+    }
+  });
 
   it("tenants do not meet each other's keys", async () => {
     const mine = await ingest(member, "shared", document("c"));

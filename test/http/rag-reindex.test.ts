@@ -1,10 +1,13 @@
 import { expect } from "chai";
+import { MongoNetworkError } from "mongodb";
 import { AppError } from "../../src/lib/errors.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type EmbeddingServer, startEmbeddingServer, toCustomProvider } from "../support/embedding-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { loseAnswer } from "../support/lose-answer.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
 
 const count = 12;
 const textOf = (n: number) => `Lock ${n} of the canal is ${n * 7 + 20} feet long.`;
@@ -135,6 +138,68 @@ describe("the move of documents to another embedding model", () => {
     } finally {
       documents.finishMove = finishMove;
     }
+  });
+
+  it("is begun by the repeat of its call when the store has recorded it and its answer was lost", async () => {
+    loseAnswer(test.platform.store.reindexes, "insertOnly");
+    const headers = { prefer: "wait=60", "idempotency-key": "move" };
+    const call = () => admin.post("/rag/reindex", {}, { headers });
+    expect((await call()).status).to.equal(503);
+    const repeat = await call();
+    expect([repeat.status, repeat.at("left")], repeat.text).to.deep.equal([200, 0]);
+  });
+
+  it("leaves no vectors of before behind when its process is gone after the switch, and none of a version that was cut", async () => {
+    const { platform } = test;
+    const { documents, chunks } = platform.store;
+    const tenantId = await tenantOf(test);
+    const all = (await admin.get("/rag/documents?limit=100")).body as { documentId: string }[];
+    const records = async () => Promise.all(all.map(({ documentId }) => documents.get(tenantId, documentId)));
+    /** Chunks of versions that nobody sees. */
+    const strays = async () => {
+      const counts = (await records()).flatMap((one) =>
+        Array.from({ length: one?.lastVersion ?? 0 }, async (_, n) => {
+          const version = n + 1;
+          return one && version !== one.version ? chunks.count(tenantId, { documentId: one._id, version }) : 0;
+        }),
+      );
+      return (await Promise.all(counts)).reduce((sum, one) => sum + one, 0);
+    };
+    const { withStrays } = documents;
+    const sweepLater = async () => {
+      documents.withStrays = ({ limit }) => withStrays({ before: new Date(Date.now() + 3_600_000), limit });
+      await platform.rag.sweepStrayChunks().finally(() => {
+        documents.withStrays = withStrays;
+      });
+      return strays();
+    };
+    expect(await sweepLater(), "of what other tests have cut").to.equal(0);
+    const { remove } = chunks;
+    let losses = 0;
+    chunks.remove = async (tenant, removed) => {
+      if (removed.before === undefined || losses === 3) return remove(tenant, removed);
+      losses += 1;
+      throw new MongoNetworkError("the process is gone");
+    };
+    await setModel("lab/dense-256");
+    const answer = await reindex().finally(() => {
+      chunks.remove = remove;
+    });
+    expect([answer.status, answer.at("left"), losses], answer.text).to.deep.equal([200, 0, 3]);
+    expect(await strays()).to.equal(3);
+    await platform.rag.sweepStrayChunks();
+    expect(await strays(), "a moment after").to.equal(3);
+    expect(await sweepLater()).to.equal(0);
+    expect(await withStrays({ before: new Date(Date.now() + 3_600_000), limit: 1 })).to.deep.equal([]);
+    // While a job is at work, what it has written is not looked at.
+    const { arrived, letGo } = hold((text) => text.includes("Tunnel 7"));
+    const long = Array.from({ length: 400 }, (_, n) => `Tunnel ${n} is dry all the year round.`).join("\n\n");
+    const ingesting = ingest({ content: long });
+    await arrived;
+    await sweepLater();
+    letGo();
+    await ingesting;
+    expect((await found("Which tunnel is dry?")).some((content) => content.includes("Tunnel"))).to.equal(true);
   });
 
   it("is no member's to start, and moves nothing of another tenant", async () => {

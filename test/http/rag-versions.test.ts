@@ -187,4 +187,30 @@ describe("versions of a document", () => {
       await admin.request("PUT", "/guards", { body: { rules: {} } });
     }
   });
+
+  it("is not published by what comes late of an attempt whose passages were removed", async () => {
+    const { documents, chunks } = platform.platform.store;
+    const [{ publish }, { remove }] = [documents, chunks];
+    const late: unknown[] = [];
+    let send: (() => Promise<unknown>) | undefined;
+    documents.publish = async (...asked) => {
+      documents.publish = publish;
+      send = () => publish(...asked);
+      throw new AppError("unavailable", "The store does not answer.", { retryable: true });
+    };
+    chunks.remove = async (...asked) => {
+      await remove(...asked);
+      if (send) late.push(await send());
+      send = undefined;
+    };
+    try {
+      const made = await client.post("/rag/ingest", { title: "Late", content: "The towpath floods in March." });
+      expect([made.status, made.at("status")], made.text).to.deep.equal([201, "indexed"]);
+      expect(late, "what the store did of the first attempt").to.deep.equal([null]);
+      const found = await find("towpath", { documentIds: [made.string("documentId")] });
+      expect(found.map(({ content }) => content)).to.deep.equal(["The towpath floods in March."]);
+    } finally {
+      chunks.remove = remove;
+    }
+  });
 });

@@ -5,6 +5,7 @@ import { defineWork, submitWork, type Work } from "../../jobs/work.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError, fromErrorView, notFound, toErrorView } from "../../lib/errors.ts";
 import { newId } from "../../lib/ids.ts";
+import { idOfCall } from "../../net/call-scope.ts";
 import { cancellableFileBatchStates, type FileBatchRecord, openFileBatchStates } from "../../store/file-store.ts";
 import type { JobRecord } from "../../store/job-record.ts";
 import type { OpenedSource } from "../../store/source-store.ts";
@@ -42,11 +43,6 @@ export function makeFileBatches(deps: FileBatchDeps) {
   const { files } = deps.store;
   const requestFiles = makeRequestFiles(deps.store);
   const work = makeFileBatchWork(deps);
-  const submit = (batch: FileBatchRecord, title: string) => {
-    const { _id: batchId, startedBy, keyId } = batch;
-    const shown = { title, keyId, ...defined({ startedBy }) };
-    return submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId }, ...shown });
-  };
   const findBatch = async (caller: Viewer, batchId: string) => {
     const batch = await files.findBatch(caller.tenantId, batchId);
     if (batch === null || !maySee(caller, batch.keyId)) throw notFound("batch");
@@ -59,24 +55,7 @@ export function makeFileBatches(deps: FileBatchDeps) {
   };
   return {
     ...requestFiles,
-    /** @throws AppError `not_found` for a file that is not there, `unavailable`. */
-    async create(submitter: Submitter, input: FileBatchInput) {
-      const { filename } = await requestFiles.file(submitter.tenantId, input.inputFileId);
-      const batch = newBatch(submitter, { _id: newId("fileBatch"), total: 0, ...input });
-      await files.insertBatch(batch);
-      await submit(batch, filename);
-      return batch;
-    },
-    /** A batch of messages. Its requests are no file that a client sees. @throws AppError `unavailable`. */
-    async createMessages(submitter: Submitter, { bytes, ...input }: MessageBatchInput) {
-      const about = { endpoint: messagesEndpoint, inputFileId: newId("file"), completionWindow: "24h" };
-      const expireAt = new Date(Date.now() + KEEP_RESULTS_MS);
-      const batch = newBatch(submitter, { _id: newId("messageBatch"), ...about, ...input, expireAt });
-      await files.insertBatch(batch); // first, so that the sweep finds what a process that dies leaves behind
-      await deps.store.sources.write(batch.tenantId, batch.inputFileId, bytes);
-      await submit(batch, messagesEndpoint);
-      return batch;
-    },
+    ...makeCreation(deps, work),
     /** @throws AppError `not_found`. */
     batch: findBatch,
     /** The results of a batch of messages, as lines of JSON (`MessageResult`). @throws AppError `not_found`, `wrong_state`. */
@@ -114,6 +93,46 @@ export function makeFileBatches(deps: FileBatchDeps) {
       return cancelling;
     },
     work,
+  };
+}
+
+/** How batches are made: once for a call, at however many attempts. */
+function makeCreation(deps: FileBatchDeps, work: Work) {
+  const { files } = deps.store;
+  /** The batch of an earlier attempt at a call; null unless there is one. */
+  const findMade = ({ id, mayBeThere }: ReturnType<typeof idOfCall>, { tenantId }: Submitter) =>
+    mayBeThere ? files.findBatch(tenantId, id) : null;
+  /** Submits the job of a batch, unless an earlier attempt at its call has. */
+  const submit = async (batch: FileBatchRecord, title: string, isNew: boolean) => {
+    if (!isNew && (await deps.jobs.adopt(batch.tenantId, batch.jobId))) return;
+    const { _id: batchId, startedBy, keyId } = batch;
+    const shown = { title, keyId, ...defined({ startedBy }) };
+    await submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId }, ...shown });
+  };
+  return {
+    /** @throws AppError `not_found` for a file that is not there, `unavailable`. */
+    async create(submitter: Submitter, input: FileBatchInput) {
+      const { filename } = await makeRequestFiles(deps.store).file(submitter.tenantId, input.inputFileId);
+      const own = idOfCall("fileBatch");
+      const made = await findMade(own, submitter);
+      const batch = made ?? newBatch(submitter, { _id: own.id, total: 0, ...input });
+      if (!made) await files.insertBatch(batch);
+      await submit(batch, filename, !made);
+      return batch;
+    },
+    /** A batch of messages. Its requests are no file that a client sees. @throws AppError `unavailable`. */
+    async createMessages(submitter: Submitter, { bytes, ...input }: MessageBatchInput) {
+      const about = { endpoint: messagesEndpoint, inputFileId: newId("file"), completionWindow: "24h" };
+      const expireAt = new Date(Date.now() + KEEP_RESULTS_MS);
+      const own = idOfCall("messageBatch");
+      const made = await findMade(own, submitter);
+      const batch = made ?? newBatch(submitter, { _id: own.id, ...about, ...input, expireAt });
+      if (!made) await files.insertBatch(batch); // first, so that the sweep finds what a process that dies leaves behind
+      const { tenantId, inputFileId, _id: ownerId } = batch;
+      if (batch.status === "validating") await deps.store.sources.ensure(tenantId, inputFileId, { bytes, ownerId });
+      await submit(batch, messagesEndpoint, !made);
+      return batch;
+    },
   };
 }
 

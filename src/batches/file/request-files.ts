@@ -28,7 +28,7 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
     ): Promise<FileRecord> {
       const _id = newId("file");
       const file = { _id, tenantId, ...about, bytes: bytes.length, createdAt: new Date() };
-      await sources.write(tenantId, _id, bytes);
+      await sources.write(tenantId, _id, { bytes });
       await files.ensure(file);
       return file;
     },
@@ -37,7 +37,7 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
       const id = newId("file");
       const remove = () => sources.remove(tenantId, id);
       try {
-        return { id, bytes: await sources.ensureStream(tenantId, id, chunks), remove };
+        return { id, bytes: await sources.ensureStream(tenantId, id, { chunks }), remove };
       } catch (error) {
         await remove();
         throw error;

@@ -59,7 +59,7 @@ async function writeFile(deps: AnswerDeps, answered: Answered, { kind, state, to
       if (job) yield toLine({ id: `batch_req_${jobId.slice(4)}`, custom_id: customId }, job, batch);
     }
   };
-  const bytes = await writeLines(deps.store.sources, { tenantId, fileId: _id, lines: lines() });
+  const bytes = await writeLines(deps.store.sources, { batch, fileId: _id, lines: lines() });
   const filename = `${batchId}_${kind}.jsonl`;
   const createdAt = new Date();
   const about = { keyId, filename, purpose: "batch_output" as const, bytes, createdAt };
@@ -82,12 +82,12 @@ async function* withJobs({
 /** Each worker writes the same, but for the second of an answer's `created`. */
 function writeLines(
   sources: Store["sources"],
-  { tenantId, fileId, lines }: { tenantId: string; fileId: string; lines: AsyncIterable<object> },
+  { batch, fileId, lines }: { batch: FileBatchRecord; fileId: string; lines: AsyncIterable<object> },
 ): Promise<number> {
   const bytes = async function* () {
     for await (const line of lines) yield Buffer.from(`${JSON.stringify(line)}\n`, "utf8");
   };
-  return sources.ensureStream(tenantId, fileId, bytes());
+  return sources.ensureStream(batch.tenantId, fileId, { chunks: bytes(), ownerId: batch._id });
 }
 
 /** What became of a request for a message; its error is in our form, which the surface turns into Anthropic's. */
@@ -108,7 +108,7 @@ async function writeResults(deps: AnswerDeps, { batch, failure, ...answered }: A
       yield { custom_id: customId, result };
     }
   };
-  await writeLines(deps.store.sources, { tenantId, fileId, lines: results() });
+  await writeLines(deps.store.sources, { batch, fileId, lines: results() });
   const { succeeded: completed, errored, expired } = counts;
   await deps.store.files.changeBatch(batch, [batch.status, "finalizing"], {
     $set: { completed, failed: errored + expired, expired },

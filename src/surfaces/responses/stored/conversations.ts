@@ -1,5 +1,6 @@
 import { AppError, invalidRequest, notFound } from "../../../lib/errors.ts";
 import { newId } from "../../../lib/ids.ts";
+import { idOfCall } from "../../../net/call-scope.ts";
 import {
   type ConversationItem,
   type ConversationRecord,
@@ -40,12 +41,15 @@ export function makeConversations(deps: ConversationDeps) {
       { tenantId, keyId }: { tenantId: string; keyId: string },
       { items: given, metadata }: { items: readonly InputItem[]; metadata: Record<string, string> },
     ): Promise<ConversationRecord> {
+      const { id: _id, mayBeThere } = idOfCall("conversation");
+      const made = mayBeThere ? await store.get(tenantId, _id) : null;
+      if (made) return made;
       const items = toItems(given, []);
       requireRoom(deps.config, items);
       const bytes = sumTexts(items);
       await quotas.check(tenantId, "storedBytes", Math.max(1, bytes));
       const record = {
-        _id: newId("conversation"),
+        _id,
         tenantId,
         keyId,
         metadata,

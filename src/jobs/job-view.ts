@@ -23,7 +23,9 @@ export const errorViewSchema = z.object({
 export const jobViewSchema = z.object({
   jobId: idSchema("job"),
   kind: z.enum(jobKinds),
-  about: z.record(z.string(), z.string()).describe("Ids of what it works on, and a document's collection, as `{ documentId, collection }`"),
+  about: z
+    .record(z.string(), z.string())
+    .describe("Ids of what it works on, and a document's collection, as `{ documentId, collection }`"),
   title: z
     .string()
     .optional()

@@ -2,6 +2,7 @@ import { isRegulated } from "../composite/profiles.ts";
 import {
   callbackOf,
   errorOf,
+  firstLine,
   makeRunList,
   mayHaveEnded,
   newRun,
@@ -13,7 +14,6 @@ import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { notFound } from "../lib/errors.ts";
-import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import type { AuditEntry } from "../store/audit-store.ts";

@@ -1,5 +1,5 @@
+import { toWellFormed } from "../lib/bounded-json.ts";
 import { parseKeepingDigits } from "../lib/exact-json.ts";
-import { toWellFormed } from "../lib/well-formed.ts";
 
 /**
  * The arguments of a tool call, which a model wrote as JSON, as a tool is given them; undefined when they are no JSON object, or

@@ -9,8 +9,7 @@ import type { ScheduleChange, ScheduleRecord } from "../store/schedule-store.ts"
 import type { Store } from "../store/store.ts";
 import type { GuardPolicies } from "../tenancy/guard-policies.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { endedFiring, listFirings, toFiringView } from "./firings.ts";
-import { toMaker } from "./makers.ts";
+import { endedFiring, listFirings, toFiringView, toMaker } from "./firings.ts";
 import type { FiringView, ScheduleBody, ScheduleSummary, ScheduleView } from "./schemas.ts";
 import { readInput, readTarget, type Starter } from "./targets.ts";
 import { checkTiming, nextSlot, nextSlots } from "./times.ts";

@@ -8,8 +8,7 @@ import { isStoreFailure } from "../store/store-errors.ts";
 import type { TriggerRecord } from "../store/trigger-store.ts";
 import type { Tenancy } from "../tenancy/tenancy.ts";
 import type { Evaluator } from "../workflows/evaluator.ts";
-import { endedFiring, firingIdOf } from "./firings.ts";
-import { callerOf, isForGood } from "./makers.ts";
+import { callerOf, endedFiring, firingIdOf, isForGood } from "./firings.ts";
 import { readTarget, type Starter, type Target } from "./targets.ts";
 
 export type TriggerStartDeps = {

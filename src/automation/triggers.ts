@@ -9,8 +9,7 @@ import type { TriggerChange, TriggerRecord } from "../store/trigger-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { Evaluator } from "../workflows/evaluator.ts";
 import type { TriggerBody, TriggerView } from "./event-schemas.ts";
-import { listFirings } from "./firings.ts";
-import { toMaker } from "./makers.ts";
+import { listFirings, toMaker } from "./firings.ts";
 import { readTarget, type Starter } from "./targets.ts";
 
 type TriggersDeps = {

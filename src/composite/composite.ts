@@ -1,9 +1,8 @@
-import { errorOf, type RunRequest, takeRun } from "../definitions/runs.ts";
+import { errorOf, firstLine, type RunRequest, takeRun } from "../definitions/runs.ts";
 import { compositeQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined, toView } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
-import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import type { OpenExecution } from "../store/execution-store.ts";
 import type { JobRecord } from "../store/job-record.ts";

@@ -1,10 +1,9 @@
 import { checkDefinitionSize } from "../definitions/definitions.ts";
-import { callbackOf, errorOf, makeRunList, newRun, type RunRequest, takeRun } from "../definitions/runs.ts";
+import { callbackOf, errorOf, firstLine, makeRunList, newRun, type RunRequest, takeRun } from "../definitions/runs.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined } from "../lib/defined.ts";
 import { AppError, notFound } from "../lib/errors.ts";
-import { firstLine } from "../lib/first-line.ts";
 import { newId } from "../lib/ids.ts";
 import { currentNesting } from "../net/call-scope.ts";
 import type { WorkflowApproval } from "../store/approval-store.ts";

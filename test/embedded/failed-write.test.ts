@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { BSON, type Document } from "mongodb";
 import { decodeReceived } from "../../src/embedded/mongo/bson/codec.ts";
-import { openEngine } from "../../src/embedded/mongo/engine.ts";
+import { openEngine } from "../../src/embedded/mongo/commands/command.ts";
 import { type Dispatcher, makeDispatcher } from "../../src/embedded/mongo/wire/dispatch.ts";
 import { inFolder, quiet } from "./support.ts";
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Db, Document, IndexDescription } from "mongodb";
 import type { Sort } from "../../src/embedded/mongo/bson/order.ts";
-import { type Engine, openEngine } from "../../src/embedded/mongo/engine.ts";
+import { type Engine, openEngine } from "../../src/embedded/mongo/commands/command.ts";
 import { compileFilter } from "../../src/embedded/mongo/query/filter.ts";
 import { indexedValues } from "../../src/embedded/mongo/query/indexed-values.ts";
 import { type Plan, planQuery } from "../../src/embedded/mongo/query/planner.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from "node:sqlite";
 import { expect } from "chai";
-import { type Engine, openEngine } from "../../src/embedded/mongo/engine.ts";
+import { type Engine, openEngine } from "../../src/embedded/mongo/commands/command.ts";
 import { findRows, type Query } from "../../src/embedded/mongo/query/query.ts";
 import { makeCursors } from "../../src/embedded/mongo/wire/cursors.ts";
 import { inFolder, quiet, withFreshServer, withServer } from "./support.ts";

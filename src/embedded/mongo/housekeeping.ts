@@ -1,4 +1,4 @@
-import type { Engine } from "./engine.ts";
+import type { Engine } from "./commands/command.ts";
 import { findRows } from "./query/query.ts";
 import { removeDocument } from "./storage/documents.ts";
 import type { Dispatcher } from "./wire/dispatch.ts";

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
 import { withDisposables } from "../../lib/disposables.ts";
 import type { Logger } from "../../observe/logger.ts";
-import { openEngine } from "./engine.ts";
+import { openEngine } from "./commands/command.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { startCheckpoints } from "./storage/checkpoints.ts";
 import { type Dispatcher, makeDispatcher } from "./wire/dispatch.ts";

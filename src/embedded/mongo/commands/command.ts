@@ -1,8 +1,11 @@
+import type { Logger } from "../../../observe/logger.ts";
 import type { Document } from "../bson/bson-types.ts";
 import { commandError } from "../command-error.ts";
-import type { Engine } from "../engine.ts";
 import { type Fields, readFields, type Shape } from "../fields.ts";
+import { type Catalog, openCatalog } from "../storage/catalog.ts";
 import type { Collection } from "../storage/collection.ts";
+import { openStorage, type Storage } from "../storage/storage.ts";
+import { type Cursors, makeCursors } from "../wire/cursors.ts";
 
 /** What one call of a command has at hand. `target` is the value of the command's own field, mostly a collection's name. */
 export type CommandContext = { engine: Engine; db: string; connectionId: number; name: string; target: unknown };
@@ -40,4 +43,20 @@ export function collectionName({ db, name, target }: CommandContext, value = tar
 /** The command's collection, undefined when there is none of that name. */
 export function findCollection(context: CommandContext): Collection | undefined {
   return context.engine.catalog.find(context.db, collectionName(context));
+}
+
+/** What commands work on. */
+export type Engine = { storage: Storage; catalog: Catalog; cursors: Cursors; logger: Logger };
+
+/** Opens the data file and reads its catalogue. Documents and search matrices are read when they are first asked for. */
+export function openEngine(options: { dataFile: string; syncWrites?: boolean | undefined; logger: Logger }): Engine {
+  const storage = openStorage(options.dataFile, { syncWrites: options.syncWrites });
+  try {
+    const catalog = openCatalog(storage);
+    storage.commit(); // opening may have rebuilt a text index of an older layout
+    return { storage, catalog, cursors: makeCursors(), logger: options.logger };
+  } catch (error) {
+    storage.close();
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import type { Partition, VectorRow } from "./partition.ts";
-import { dotProduct } from "./unit-vectors.ts";
+import { dotProduct } from "./partition.ts";
 
 /** `among`: which of the rows are wanted, and what share of them that is. */
 type Search = {

@@ -4,8 +4,7 @@ import { valuesAt } from "../bson/path-values.ts";
 import { readConjunction } from "../query/predicates.ts";
 import type { FollowingIndex, Row } from "../storage/storage.ts";
 import { readVector, type VectorDefinition } from "./definitions.ts";
-import { addRow, makePartition, type Partition, removeRow, type VectorRow } from "./partition.ts";
-import { toUnitLength } from "./unit-vectors.ts";
+import { addRow, makePartition, type Partition, removeRow, toUnitLength, type VectorRow } from "./partition.ts";
 import { searchPartitions, type VectorQuery } from "./vector-search.ts";
 
 export type VectorIndex = ReturnType<typeof makeVectorIndex>;

@@ -3,7 +3,7 @@ import { keyOf } from "../bson/index-keys.ts";
 import { compileFilter, type Matcher } from "../query/filter.ts";
 import { type NearRow, nearestRows } from "./nearest-rows.ts";
 import type { Chosen, Partition, VectorRow } from "./partition.ts";
-import { dotProduct, toUnitLength } from "./unit-vectors.ts";
+import { dotProduct, toUnitLength } from "./partition.ts";
 
 export type VectorQuery = { vector: Float32Array; limit: number; filter: Document };
 type VectorHit = { rid: number; score: number };

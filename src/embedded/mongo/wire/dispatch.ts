@@ -1,11 +1,10 @@
 import type { Document } from "../bson/bson-types.ts";
 import { maxDocumentBytes } from "../bson/codec.ts";
 import { CommandError, commandError, located, notOffered } from "../command-error.ts";
-import type { Command, CommandContext, CommandFamily } from "../commands/command.ts";
+import type { Command, CommandContext, CommandFamily, Engine } from "../commands/command.ts";
 import { indexCommands } from "../commands/indexes.ts";
 import { readCommands } from "../commands/reads.ts";
 import { maxWriteBatch, writeCommands } from "../commands/writes.ts";
-import type { Engine } from "../engine.ts";
 import { encodeReply } from "./reply.ts";
 import { maxMessageBytes, type Request } from "./wire.ts";
 

@@ -16,13 +16,12 @@ import type { SearchingChat } from "../file-search/searching-chat.ts";
 import { readRounds } from "../file-search/stored-rounds.ts";
 import { fromResponsesBody } from "../request.ts";
 import { inputItemSchema, type ResponsesBody, responsesBodySchema } from "../request-schemas.ts";
-import { type MadeResponse, toResponse } from "../response.ts";
+import { failResponse, type MadeResponse, toResponse } from "../response.ts";
 import type { ResponseObject } from "../response-schemas.ts";
 import { toOutputEvents } from "../stream.ts";
-import { type CloseDeps, closeResponse, finishResponse } from "./close-response.ts";
-import { type LogDeps, openLog } from "./event-log.ts";
+import { endLog, type LogDeps, type LoggedEnd, openLog } from "./event-log.ts";
 import { type RecallStore, readBefore, toInputItem } from "./recall.ts";
-import { readItems, readResponse } from "./records.ts";
+import { readItems, readResponse, toTexts } from "./records.ts";
 
 export type BackgroundDeps = Omit<CloseDeps, "store"> & {
   store: LogDeps["store"] & RecallStore;
@@ -195,4 +194,42 @@ async function stream(deps: BackgroundDeps, record: BackgroundResponse, { begun,
   } finally {
     writer.close();
   }
+}
+
+/** What responses in the background end with. `join` adds one to the conversation that it joins. */
+type CloseDeps = LogDeps & {
+  join(record: BackgroundResponse, made: Pick<LoggedEnd, "response" | "kept">): Promise<void>;
+};
+
+/** Records how a response in the background has ended; false when that stood fixed already, or it is deleted. */
+async function finishResponse(
+  { store, join }: CloseDeps,
+  record: BackgroundResponse,
+  { response, kept, bytes: events, error }: LoggedEnd & { error?: ErrorView },
+): Promise<boolean> {
+  // Before its end is recorded: what joined twice is there once, and what did not join would be missing from then on.
+  if (response.status === "completed" || response.status === "incomplete") await join(record, { response, kept });
+  const texts = toTexts(response, kept);
+  const { total } = record;
+  return store.responses.finish(record, {
+    ...texts,
+    bytes: { ...texts.bytes, input: record.bytes.input, events },
+    total: { items: total.items + kept.length, bytes: total.bytes + texts.bytes.output },
+    ...(error ? { error } : {}),
+  });
+}
+
+/** Ends an open response from outside of its work, unless its events say that it has ended: then as they say. */
+export async function closeResponse(
+  deps: CloseDeps,
+  record: BackgroundResponse,
+  why: "cancelled" | ErrorView,
+): Promise<void> {
+  const begun = readResponse(record);
+  const isCancelled = why === "cancelled";
+  const closed: ResponseObject = isCancelled ? { ...begun, status: "cancelled" } : failResponse(begun, why);
+  const end = record.isStreamed ? await endLog(deps, record, closed) : { response: closed, kept: [], bytes: 0 };
+  const hasFailed = !isCancelled && end.response.status === "failed";
+  if (await finishResponse(deps, record, { ...end, ...(hasFailed ? { error: why } : {}) }))
+    deps.notify({ _id: record.jobId, tenantId: record.tenantId });
 }

@@ -8,14 +8,21 @@ import { starterOf, type Viewer } from "../../../tenancy/roles.ts";
 import type { ResponsesBody } from "../request-schemas.ts";
 import { beginResponse, type MadeResponse } from "../response.ts";
 import type { ResponseObject } from "../response-schemas.ts";
-import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from "./background.ts";
-import { closeResponse } from "./close-response.ts";
+import { type BackgroundDeps, type BackgroundRequest, closeResponse, makeBackgroundWork } from "./background.ts";
 import { type Conversations, makeConversations } from "./conversations.ts";
 import { type Draft, type DraftDeps, makeDrafts } from "./drafts.ts";
-import { type FollowOptions, followEvents } from "./follow-events.ts";
 import { type InputFiles, withFiles } from "./input-files.ts";
 import { makeOwnOnly } from "./own-only.ts";
-import { found, LARGE_BYTES, makeReads, nothingMore, type Reading, toShown } from "./read-response.ts";
+import {
+  type FollowOptions,
+  followEvents,
+  found,
+  LARGE_BYTES,
+  makeReads,
+  nothingMore,
+  type Reading,
+  toShown,
+} from "./read-response.ts";
 import { type Conversation, recall, referredBy, toInputItem, toItems, toolItems } from "./recall.ts";
 import { readItems } from "./records.ts";
 

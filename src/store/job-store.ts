@@ -144,9 +144,8 @@ export function makeJobStore(db: Db) {
         .limit(limit)
         .toArray(),
     /** Notes that the webhooks of a job were told of its end. */
-    async told(jobId: string): Promise<void> {
-      await jobs.updateOne({ _id: jobId }, { $unset: { isAnnounced: "" } });
-    },
+    told: async (jobId: string): Promise<void> =>
+      void (await jobs.updateOne({ _id: jobId }, { $unset: { isAnnounced: "" } })),
     /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
     change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => changeOne(jobs, guarded(guard), update),
     /** As `change`, for the holder of a job, who has the rest of the record: a result or 200 steps are not sent back. */

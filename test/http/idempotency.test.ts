@@ -168,8 +168,8 @@ describe("Idempotency-Key", () => {
       ["/schedules", schedule, () => loseAnswer(store.schedules, "insert")],
       ["/v1/conversations", { items: [] }, () => loseAnswer(store.conversations, "insert")],
       ["/v1/vector_stores", { name: "Once" }, () => loseAnswer(store.collections, "insert")],
+      ["/v1/batches", batch, () => loseAnswer(store.jobs, "insert")], // first: the jobs of the other one are inserted, too
       ["/v1/batches", batch, () => loseAnswer(store.files, "insertBatch")],
-      ["/v1/batches", batch, () => loseAnswer(store.jobs, "insert")],
     ];
     for (const [at, [path, body, lose]] of cases.entries()) {
       const list = async () => {

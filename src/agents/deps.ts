@@ -24,7 +24,7 @@ export type AgentsDeps = {
   evaluator: Pick<Evaluator, "holds" | "checkRules">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel" | "requireBudget">;
   rag: Pick<Rag, "query" | "requireCollections">;
-  composite: Pick<Composite, "accept">;
+  composite: Pick<Composite, "accept" | "spentOf">;
   workflows: Pick<Workflows, "accept" | "runOf" | "get">;
   /** How tools call other servers. */
   egress: Egress;

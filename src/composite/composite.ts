@@ -1,4 +1,4 @@
-import { errorOf, firstLine, type RunRequest, takeRun } from "../definitions/runs.ts";
+import { errorOf, firstLine, type RunRequest, sumSpent, takeRun } from "../definitions/runs.ts";
 import { compositeQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { defined, toView } from "../lib/defined.ts";
@@ -62,6 +62,9 @@ export function makeComposite(deps: CompositeDeps) {
      */
     accept,
     work,
+    /** What the calls of a run have used so far. @throws AppError `not_found`. */
+    spentOf: async (tenantId: string, executionId: string) =>
+      sumSpent((await findRun(deps, tenantId, executionId)).steps),
     patterns: listPatterns,
     profiles: listProfiles,
     /** A run with its steps. @throws AppError `not_found`. */

@@ -41,7 +41,7 @@ export type WorkflowsDeps = {
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "held" | "expectChildren" | "repeated">;
   waits: Pick<Waits, "wake" | "begin">;
   agents: AgentsOfSteps;
-  composite: Pick<Composite, "accept">;
+  composite: Pick<Composite, "accept" | "spentOf">;
   /** Accepts a run of a workflow. Throws as `accept` of `workflows.ts`. */
   accept(request: RunRequest<{ input?: unknown }> & { workflowId: string }): Promise<{ job: JobRecord }>;
   /** Cancels a job of any kind, and closes its record. Throws when it has ended. */

@@ -122,6 +122,22 @@ describe("the jobs that an agent's tools start", function () {
     expect([cancelled?.isError, cancelled?.jobId]).to.deep.equal([true, waits.jobId]);
   });
 
+  it("count with what they have used, although they were cancelled", async () => {
+    let answered = 0;
+    harness.upstream.play(async (asked) => {
+      if (asked.tools.length === 0) answered += 1;
+      if (answered === 2 && asked.tools.length === 0) await asked.ended; // the second call of the pattern
+      return callAtOnce("panel")(asked);
+    });
+    const agentId = await runs.createAgent([{ type: "composite", name: "panel", config: panel }]);
+    const { jobId, path } = await runs.start(agentId);
+    const [child] = await childrenOnce(jobId, ([one]) => one !== undefined && answered === 2);
+    await harness.member.post(`/jobs/${child?.jobId}/cancel`);
+    const ended = await runs.reach(path, "completed", "failed", "stopped");
+    expect(ended.at("steps[0].isError"), ended.text).to.equal(true);
+    expect(ended.at("tokensUsed"), "two calls of the agent, and the first one of the pattern").to.equal(90);
+  });
+
   it("end with its run at every depth, within two seconds of its cancellation", async () => {
     const deepest = await createFlow([
       { type: "parallel", branches: { a: [ask], b: [{ type: "wait", event: "never" }] } },

@@ -18,11 +18,10 @@ export const composite = toolKind({
         const body = { pattern, profile, input };
         const accepting = jobOfCall(setup, call, (given) => deps.composite.accept({ ...given, body }));
         const job = await accepting.catch(throwForModel);
+        call.spend(await deps.composite.spentOf(job.tenantId, job.subject.executionId ?? ""));
         if (job.status !== "completed")
           throw new AppError("provider_failed", job.error?.message ?? "It was cancelled.");
-        const { output, tokensUsed: tokens, outputTokens, costUsd } = compositeResultSchema.parse(job.result);
-        call.spend({ tokens, outputTokens, costUsd });
-        return output;
+        return compositeResultSchema.parse(job.result).output;
       },
       {
         ...about(

@@ -26,7 +26,7 @@ export const composite = stepKind<z.output<typeof schema>>({
     finishReason: "stop",
     call: { composite: pattern, profile, models, input },
   }),
-  async run({ deps, step, place, fill, child }): Promise<StepResult> {
+  async run({ deps, run, step, place, fill, child }): Promise<StepResult> {
     const { pattern, profile, models } = step;
     const ended = await child({
       kind: "composite",
@@ -38,6 +38,7 @@ export const composite = stepKind<z.output<typeof schema>>({
           `It ${body.error.issues[0]?.message}.`,
         );
       },
+      spentOf: (job) => deps.composite.spentOf(run.tenantId, job.subject.executionId ?? ""),
     });
     if ("failure" in ended) return { output: null, ...defined(ended) };
     const { output, tokensUsed: tokens, costUsd, finishReason = "stop" } = compositeResultSchema.parse(ended.result);

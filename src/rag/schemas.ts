@@ -4,8 +4,8 @@ import { withFewFields } from "../lib/bounded-json.ts";
 import { idSchema } from "../lib/ids.ts";
 import { limiting } from "../lib/limiting.ts";
 import { tryParseJson } from "../lib/try-parse-json.ts";
-import { documentWarningCodes, MAX_WARNED_PAGES } from "../store/document-record.ts";
 import { shownStates } from "../store/document-state.ts";
+import { documentWarningCodes, MAX_WARNED_PAGES } from "../store/document-warning.ts";
 import { collectionNameSchema } from "./collections.ts";
 
 /** The readable document types. */

@@ -1,5 +1,5 @@
 import { AppError } from "../lib/errors.ts";
-import { type DocumentWarning, MAX_WARNED_PAGES } from "../store/document-record.ts";
+import { type DocumentWarning, MAX_WARNED_PAGES } from "../store/document-warning.ts";
 
 /** Bounds of what is kept of a document's account. */
 const MAX_WARNINGS = 20;

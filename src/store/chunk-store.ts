@@ -41,10 +41,10 @@ export type NewChunk = Omit<ChunkRecord, "_id" | "tenantId" | "embedding"> & { e
 
 const listed = ["n", "content", "tokens", "page", "headings", "heading"] as const;
 /** A chunk as a list shows it. */
-type ListedChunk = Shown<ChunkRecord, typeof listed>;
+export type ListedChunk = Shown<ChunkRecord, typeof listed>;
 
-type VersionOf = { documentId: string; version: number };
-type RemovedChunks = { documentId: string; version?: number; before?: number };
+export type VersionOf = { documentId: string; version: number };
+export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
 /** Runs one of many commands, either at once or in its turn. */
 type RunInTurn = <T>(command: () => Promise<T>) => Promise<T>;

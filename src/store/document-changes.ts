@@ -1,9 +1,9 @@
 import type { Collection, Filter } from "mongodb";
 import type { ErrorView } from "../lib/errors.ts";
 import { ofTenant } from "./collection.ts";
-import type { DocumentWarning } from "./document-record.ts";
 import { type DocumentRecord, ownSources, type SourceValidators } from "./document-record.ts";
 import { documentStatesBefore, pendingStates } from "./document-state.ts";
+import type { DocumentWarning } from "./document-warning.ts";
 import { changeOne } from "./writes.ts";
 
 /** What a new source or job changes in a document. */

@@ -2,7 +2,7 @@ import type { Collection, Db, Filter, UpdateFilter } from "mongodb";
 import { defined } from "../lib/defined.ts";
 import { unavailable } from "../lib/errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { gatherInserts } from "./gather-writes.ts";
+import { gatherInserts } from "./gather-inserts.ts";
 import type { JobKind, JobProgress, JobRecord } from "./job-record.ts";
 import { finalStates, type JobState, openStates } from "./job-state.ts";
 import { makeKinStore } from "./kin-store.ts";

@@ -5,7 +5,7 @@ import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent, updateIf } from "./writes.ts";
 
 /** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
-type SourcePiece = TenantOwned & { documentId: string; n: number; data: Binary; bytes?: number };
+export type SourcePiece = TenantOwned & { documentId: string; n: number; data: Binary; bytes?: number };
 
 /** A source whose bytes are read piece by piece. */
 export type OpenedSource = { length: number | undefined; pieces: AsyncIterable<Uint8Array> };
@@ -46,6 +46,13 @@ export function makeSourceStore(db: Db) {
   const pieces = db.collection<SourcePiece>(sourceCollection.name);
   const use = makeUseStore(db);
   const count = (tenantId: string, bytes: number) => use.add({ tenantId, kind: "sources", bytes });
+  function* piecesOf(tenantId: string, documentId: string, bytes: Uint8Array): Generator<SourcePiece> {
+    for (let n = 0; n * PIECE_BYTES < bytes.length || n === 0; n += 1) {
+      const data = new Binary(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES));
+      const total = n === 0 ? { bytes: bytes.length } : {};
+      yield { _id: `${documentId}:${n}`, tenantId, documentId, n, data, ...total };
+    }
+  }
   /** Writes incoming pieces and returns the number of bytes. Existing pieces stay. */
   const writeAll = async (tenantId: string, documentId: string, chunks: Chunks): Promise<number> => {
     let n = 0;
@@ -81,14 +88,19 @@ export function makeSourceStore(db: Db) {
   return {
     /** Writes bytes under an id of their own. */
     async write(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void> {
-      for (let n = 0; n * PIECE_BYTES < bytes.length || n === 0; n += 1) {
-        const data = new Binary(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES));
-        const total = n === 0 ? { bytes: bytes.length } : {};
-        await pieces.insertOne({ _id: `${documentId}:${n}`, tenantId, documentId, n, data, ...total });
-      }
+      for (const piece of piecesOf(tenantId, documentId, bytes)) await pieces.insertOne(piece);
       await count(tenantId, bytes.length);
     },
-    /** As `write`, for a stream that is never in memory as a whole, and whose pieces may be there already. Returns the number of bytes. */
+    /** As `write`, if others may have written the same bytes or a part of them: existing pieces stay. */
+    async ensure(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void> {
+      let isFirst = false;
+      for (const piece of piecesOf(tenantId, documentId, bytes)) {
+        const isNew = await insertIfAbsent(pieces, piece);
+        if (piece.n === 0) isFirst = isNew;
+      }
+      if (isFirst) await count(tenantId, bytes.length);
+    },
+    /** As `ensure`, for a stream of bytes that is never in memory as a whole. Returns their number. */
     ensureStream: writeAll,
     /** The bytes one after the other. */
     stream: readPieces,

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { AppError } from "../../src/lib/errors.ts";
 import { assertComplete, boundWarnings } from "../../src/rag/warnings.ts";
-import type { DocumentWarning } from "../../src/store/document-record.ts";
+import type { DocumentWarning } from "../../src/store/document-warning.ts";
 
 const left = (message: string): DocumentWarning => ({ code: "parts_left_out", message });
 const ocr: DocumentWarning = { code: "read_by_ocr", message: "Page 2 was read by OCR.", pages: [2] };

@@ -123,11 +123,11 @@ export function sumSpent(all: readonly Spent[]) {
 }
 
 /** Counts what a step uses: its model calls by `limit`, all else by `add`. `onAdd` counts it elsewhere too. */
-export function makeUsageTracker(onAdd: (spent: Spent) => void = () => undefined) {
+export function makeUsageTracker(onAdd?: (spent: Spent) => void) {
   let total = sumSpent([]);
   const add = (spent: Spent) => {
     total = sumSpent([total, spent]);
-    onAdd(spent);
+    onAdd?.(spent);
   };
   const limit: CallLimit = { check: () => undefined, spend: (call) => add(spentOf(call)) };
   return { limit, add, spent: () => total };

@@ -4,7 +4,7 @@ import type { WorkContext } from "../jobs/work.ts";
 import { AppError, isCancel, notFound, Pause, toErrorView } from "../lib/errors.ts";
 import { derivedId } from "../lib/ids.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
-import type { WorkflowRunEnd, WorkflowRunRecord } from "../store/workflow-run-store.ts";
+import type { WorkflowRunEnd } from "../store/workflow-run-store.ts";
 import type { WorkflowStepRecord } from "../store/workflow-step-store.ts";
 import { advance } from "./advance.ts";
 import type { Course, Walk } from "./course.ts";
@@ -24,6 +24,8 @@ import { withdrawApprovals } from "./withdraw-approvals.ts";
  */
 const turns = { shortMs: 1_000, longMs: 15_000 };
 const endless = { shortMs: Number.POSITIVE_INFINITY, longMs: Number.POSITIVE_INFINITY };
+/** What a definition, as it is stored, has if a run of it may have asked somebody. */
+const APPROVAL = '"human_approval"';
 /** Items of lists that may be under way at once in one run. */
 const MAX_WIDTH = 50;
 
@@ -47,7 +49,7 @@ export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Pro
   if (!run) {
     const ended = await workflowRuns.get(tenantId, runId);
     if (!ended?.end) throw notFound("run");
-    await withdrawAsked(deps, ended);
+    if (ended.definition.includes(APPROVAL)) await withdrawApprovals(deps, ended);
     return toResult(ended, ended.end); // an earlier worker ended it, and died before it could report that
   }
   // A worker that has lost the run may have noted after its decision that the run awaits it.
@@ -57,10 +59,6 @@ export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Pro
   const texts = toRunTexts(run);
   const root = openFrame({ scope: "", from: "", to: "", texts, results, open });
   return toResult(run, await walkToEnd(deps, { run, texts, root }, context));
-}
-
-async function withdrawAsked(deps: WorkflowsDeps, run: WorkflowRunRecord): Promise<void> {
-  if (run.definition.includes('"human_approval"')) await withdrawApprovals(deps, run);
 }
 
 async function walkToEnd(
@@ -77,7 +75,7 @@ async function walkToEnd(
       ? await deps.store.workflowRuns.itemBytes(tenantId, runId)
       : 0;
     if (await deps.store.workflowRuns.finish(tenantId, runId, end, root.bytes + ofItems)) {
-      await withdrawAsked(deps, run);
+      if (run.definition.includes(APPROVAL)) await withdrawApprovals(deps, run);
       return end;
     }
     const other = await deps.store.workflowRuns.get(tenantId, runId); // a decision or a cancel came first

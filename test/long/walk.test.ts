@@ -10,11 +10,11 @@ type Walk = { files: number; functions: number };
  * that `npm run test:long` begins with this file.
  */
 const ceilings: Record<string, Walk> = {
-  "GET /agents": { files: 36, functions: 90 },
-  "POST /ai/chat": { files: 76, functions: 274 },
-  "POST /v1/chat/completions": { files: 77, functions: 277 },
-  "POST /v1/responses": { files: 98, functions: 338 },
-  "POST /v1/messages": { files: 81, functions: 281 },
+  "GET /agents": { files: 37, functions: 90 },
+  "POST /ai/chat": { files: 77, functions: 274 },
+  "POST /v1/chat/completions": { files: 78, functions: 277 },
+  "POST /v1/responses": { files: 99, functions: 338 },
+  "POST /v1/messages": { files: 82, functions: 281 },
   "POST /rag/ingest": { files: 112, functions: 435 },
   "POST /rag/query": { files: 84, functions: 320 },
   "POST /agents/:id/run": { files: 117, functions: 482 },

@@ -2,7 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { toErrorView } from "../lib/errors.ts";
 import { jittered } from "../lib/jitter.ts";
 import type { JobRecord } from "../store/job-record.ts";
-import { type JobStore, NO_TENANT } from "../store/job-store.ts";
+import type { JobStore } from "../store/job-store.ts";
+import { NO_TENANT } from "../store/refused-jobs.ts";
 import { endedNow } from "./claim.ts";
 
 /** Waits between two attempts to write a rejection, in ms: doubles from the first to the last, with jitter. */

@@ -2,7 +2,8 @@ import { expect } from "chai";
 import type { Db } from "mongodb";
 import { makeClaims } from "../../src/jobs/claim.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
-import { type JobStore, makeJobStore, NO_TENANT } from "../../src/store/job-store.ts";
+import { type JobStore, makeJobStore } from "../../src/store/job-store.ts";
+import { NO_TENANT } from "../../src/store/refused-jobs.ts";
 import { makeJob } from "../support/make-job.ts";
 import { useStore } from "../support/use-store.ts";
 

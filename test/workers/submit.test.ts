@@ -9,7 +9,8 @@ import { unavailable } from "../../src/lib/errors.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { switchTracing } from "../../src/observe/tracing.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
-import { type JobStore, makeJobStore, NO_TENANT } from "../../src/store/job-store.ts";
+import { type JobStore, makeJobStore } from "../../src/store/job-store.ts";
+import { NO_TENANT } from "../../src/store/refused-jobs.ts";
 import { useStore } from "../support/use-store.ts";
 
 const now = Date.parse("2040-01-01T00:00:00Z");

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
@@ -18,6 +19,8 @@ export type RedisServer = {
   /** Ends it at once. */
   kill(): Promise<void>;
 };
+
+const FREE_PORT_ATTEMPTS = 20;
 
 /** Starts a redis-server on a free port of this machine, with these lines of settings; it ends with `disposables`. */
 export async function startRedis(
@@ -70,14 +73,22 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone;
 }
 
+/** A port outside of those that systems give to connections: one of these could be taken before the server listens. */
 async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo; // of a TCP server that listens
-  server.close();
-  await once(server, "close");
-  return port;
+  for (let attempt = 1; ; attempt += 1) {
+    const server = createServer();
+    server.listen(randomInt(10_000, 32_000), "127.0.0.1");
+    try {
+      await once(server, "listening");
+    } catch (error) {
+      if (attempt === FREE_PORT_ATTEMPTS) throw error;
+      continue;
+    }
+    const { port } = server.address() as AddressInfo; // of a TCP server that listens
+    server.close();
+    await once(server, "close");
+    return port;
+  }
 }
 
 /** Two servers, the second a replica of the first. */

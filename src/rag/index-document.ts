@@ -227,6 +227,9 @@ async function superseded(
   await deps.store.chunks.remove(tenantId, { documentId, version: lastVersion });
   const current = await deps.store.documents.get(tenantId, documentId);
   if (!current) throw deleted();
+  // Nothing came in its place: the document must not count as indexed by it.
+  if (current.version < lastVersion)
+    throw new AppError("unavailable", "The attempt was given up meanwhile.", { retryable: true });
   return resultOf(current);
 }
 

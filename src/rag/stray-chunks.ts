@@ -14,7 +14,7 @@ export async function removeUnlessPublished(
   { store }: Pick<RagDeps, "store">,
   { tenantId, _id: documentId, lastVersion }: Pick<DocumentRecord, "tenantId" | "_id" | "lastVersion">,
 ): Promise<void> {
-  await store.documents.refuse(tenantId, documentId, lastVersion);
+  await store.documents.refuse(tenantId, documentId, { from: lastVersion, to: lastVersion });
   const now = await store.documents.get(tenantId, documentId);
   if (now?.version !== lastVersion) await store.chunks.remove(tenantId, { documentId, version: lastVersion });
 }
@@ -26,10 +26,10 @@ export async function removeUnlessPublished(
 export async function sweepStrayChunks({ store, jobs }: Pick<RagDeps, "store" | "jobs">): Promise<void> {
   const { documents, chunks, reindexes } = store;
   await sweepEach(await documents.withStrays({ before: new Date(), limit: SWEPT }), async (document) => {
-    const { tenantId, _id: documentId, lastVersion } = document;
+    const { tenantId, _id: documentId, version, lastVersion } = document;
     const [job, move] = await Promise.all([jobs.find(tenantId, document.jobId), reindexes.findOpen(tenantId)]);
     if (move || (job && !isFinal(job.status))) return documents.lookForStraysLater(document);
-    await documents.refuse(tenantId, documentId, lastVersion);
+    await documents.refuse(tenantId, documentId, { from: version + 1, to: lastVersion });
     const now = await documents.get(tenantId, documentId);
     if (now) await chunks.remove(tenantId, { documentId, before: lastVersion + 1, except: now.version });
     await documents.haveNoStrays(document);

@@ -57,7 +57,9 @@ type RefreshField = (typeof refreshFields)[number];
 const STRAYS_AFTER_MS = 10 * 60_000;
 export const nextLookForStrays = () => ({ straysAt: new Date(Date.now() + STRAYS_AFTER_MS) });
 /** That a version was not refused: what comes late of its attempt, or was sent before, publishes it no more then. */
-export const notRefused = (version: number) => ({ refused: { $not: { $gte: version } } });
+export const notRefused = (version: number) => ({ refused: { $ne: version } });
+/** Refused versions that a document remembers, the newest: of an older attempt nothing is under way to the store. */
+const MAX_REFUSED = 50;
 
 const toUnset = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, ""]));
 
@@ -136,10 +138,12 @@ export function makeDocumentChanges(documents: Collection<DocumentRecord>) {
 /** What is done about the chunks of versions that nobody sees. */
 function makeStrays(documents: Collection<DocumentRecord>) {
   return {
-    /** Sees to it that a version, and those before it, are not published any more, unless that version is or a later one. */
-    async refuse(tenantId: string, documentId: string, version: number): Promise<void> {
-      const unpublished = ofTenant(tenantId, { _id: documentId, version: { $lt: version }, ...notRefused(version) });
-      await documents.updateOne(unpublished, { $set: { refused: version } });
+    /** Sees to it that versions are not published any more, unless the last of them is, or a later one; others of the document may be. */
+    async refuse(tenantId: string, documentId: string, { from, to }: { from: number; to: number }): Promise<void> {
+      const first = Math.max(from, to - MAX_REFUSED + 1);
+      const $each = Array.from({ length: to - first + 1 }, (_, n) => first + n);
+      const unpublished = ofTenant(tenantId, { _id: documentId, version: { $lt: to } });
+      await documents.updateOne(unpublished, { $push: { refused: { $each, $slice: -MAX_REFUSED } } });
     },
     /** Documents of all tenants that may have such chunks. */
     withStrays: ({ before, limit }: { before: Date; limit: number }) =>

@@ -78,8 +78,8 @@ export type DocumentRecord = TenantOwned & {
   /** The last version that was begun: every try of every job writes its own. */
   lastVersion: number;
   chunks: number;
-  /** The last version whose attempt has failed: it, and those before it, are not published any more. */
-  refused?: number;
+  /** Versions whose attempts have failed, the newest 50: these are not published any more. */
+  refused?: number[];
   /** Set when a version is begun, until none but the visible one has chunks: when a sweep looks for those that died attempts left. */
   straysAt?: Date;
   metadata: DocumentMetadata;

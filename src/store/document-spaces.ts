@@ -13,7 +13,7 @@ type InSpace = TenantOwned & {
   lastVersion: number;
   chunks: number;
   jobId: string;
-  refused?: number;
+  refused?: number[];
   straysAt?: Date;
 };
 

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { AppError } from "../../src/lib/errors.ts";
+import { removeUnlessPublished } from "../../src/rag/stray-chunks.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { makeProse } from "../support/documents.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
@@ -212,5 +213,23 @@ describe("versions of a document", () => {
     } finally {
       chunks.remove = remove;
     }
+  });
+
+  it("is published although an attempt that began after it was given up before", async () => {
+    const { documents } = platform.platform.store;
+    const { publish } = documents;
+    documents.publish = async (tenantId, documentId, made) => {
+      documents.publish = publish;
+      const later = await documents.beginVersion(tenantId, documentId); // of a worker that has lost the job, and does not know it yet
+      await removeUnlessPublished(platform.platform, later ?? expect.fail("no later version"));
+      return publish(tenantId, documentId, made);
+    };
+    const made = await client.post("/rag/ingest", {
+      title: "Two attempts",
+      content: "The lock keeper sleeps at noon.",
+    });
+    expect([made.status, made.at("status"), made.at("chunks")], made.text).to.deep.equal([201, "indexed", 1]);
+    const found = await find("keeper", { documentIds: [made.string("documentId")] });
+    expect(found.map(({ content }) => content)).to.deep.equal(["The lock keeper sleeps at noon."]);
   });
 });

@@ -14,9 +14,10 @@ export type Place = { where: string; text: string };
 
 /**
  * What a provider's key, a key of the API or a password of the embedded services looks like; the dots of a preview
- * (`sk-a…wxyz`) make it none.
+ * (`sk-a…wxyz`) make it none. 43 characters in all are a SHA-256 hash in Base64, some of which begin so.
  */
-const keyShape = /(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9_-]{14,}|sk_[0-9A-Za-z]{32}(?![0-9A-Za-z])|sw-[A-Za-z0-9_-]{43})/g;
+const keyShape =
+  /(?<![A-Za-z0-9])(?:sk-(?![A-Za-z0-9_-]{40}(?![A-Za-z0-9_-]))[A-Za-z0-9_-]{14,}|sk_[0-9A-Za-z]{32}(?![0-9A-Za-z])|sw-[A-Za-z0-9_-]{43})/g;
 
 /** The secrets in a text, at most 10. */
 export function secretsIn(text: string): string[] {

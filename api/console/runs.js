@@ -57,19 +57,23 @@ export function useJobList(listPath, fits) {
   return list;
 }
 
-/** Stops, or starts again, all jobs of a kind, collection and state. @param {{ filter: Record<string, string>, onDone: () => void }} props */
+/** Stops, or starts again, all jobs of a state that fit the filter of the list. @param {{ filter: Record<string, string>, onDone: () => void }} props */
 function Many({ filter, onDone }) {
   const { run, error, isBusy } = useAction();
   const [note, setNote] = useState("");
-  const { kind = "", status = "", collection = "", ...others } = filter;
+  const { q = "", range = "", since: _since, until: _until, status = "", ...others } = filter;
   const isRepeated = ["failed", "cancelled"].includes(status);
-  if (status === "" || status === "completed" || Object.values(others).some((value) => value !== "")) return null;
-  const where = collection === "" ? "" : ` on documents of ${collection}`;
-  const what = `all ${status} ${kind === "" ? "jobs" : `jobs of the kind ${kind}`}${where}`;
+  if (status === "" || status === "completed" || q !== "") return null; // the API takes no text: it may be of any job
+  const given = Object.fromEntries(Object.entries(others).filter(([, value]) => value !== ""));
+  const { kind, collection, ...rest } = given;
+  const where = collection ? ` on documents of ${collection}` : "";
+  const asFiltered = range !== "" || Object.keys(rest).length > 0 ? " that fit the filter" : "";
+  const what = `all ${status} ${kind ? `jobs of the kind ${kind}` : "jobs"}${where}${asFiltered}`;
   const act = () => {
     if (!confirm(`${isRepeated ? "Start again" : "Cancel"} ${what}?`)) return;
     run(async () => {
-      const body = { status, ...(kind === "" ? {} : { kind }), ...(collection === "" ? {} : { collection }) };
+      const times = Object.entries(timesOf(filter)).filter(([, value]) => value !== "");
+      const body = { status, ...given, ...Object.fromEntries(times) };
       const { done, skipped, hasMore } = await post(isRepeated ? "/jobs/retry" : "/jobs/cancel", body);
       setNote(
         `${done} ${isRepeated ? "started again" : "cancelled"}, ${skipped} skipped${hasMore ? "; there are more" : ""}.`,

@@ -30,17 +30,20 @@ const PAGE = 100;
 
 const params = z.object({ id: idSchema("job") });
 
-const collection = collectionNameSchema.optional().describe("Jobs on documents of this collection");
+const { q, ...ofDefinitionAndTime } = filterQuery;
 
-const manySchema = named(
-  "JobFilter",
-  z.strictObject({
-    kind: z.enum(jobKinds).optional(),
-    status: z.enum(jobStates).optional(),
-    collection,
-    parentJobId: idSchema("job").optional(),
-  }),
-);
+/** Which jobs are listed, stopped or repeated. */
+const filter = {
+  kind: z.enum(jobKinds).optional(),
+  status: z.enum(jobStates).optional(),
+  ...ofDefinitionAndTime,
+  collection: collectionNameSchema.optional().describe("Jobs on documents of this collection"),
+  startedBy: z.string().min(1).max(200).optional().describe("The subject of the key that asked for it"),
+  keyId: idSchema("apiKey").optional(),
+  parentJobId: idSchema("job").optional().describe("The jobs that this one has started and waits for"),
+};
+
+const manySchema = named("JobFilter", z.strictObject(filter)); // without a text: that may look through all there are
 const manyResultSchema = named(
   "ManyJobs",
   z.object({
@@ -58,23 +61,13 @@ export const jobRoutes = [
     description:
       "Each without its result, which `/jobs/:id` shows. With `q`, a page looks at 5,000 jobs at most: it may have few of them, or " +
       "none, and still a `nextCursor`. A key that is limited to collections sees the jobs alone that it has started.",
-    query: pageQuery("job").extend({
-      kind: z.enum(jobKinds).optional(),
-      status: z.enum(jobStates).optional(),
-      ...filterQuery,
-      collection,
-      startedBy: z.string().min(1).max(200).optional().describe("The subject of the key that asked for it"),
-      keyId: idSchema("apiKey").optional(),
-      parentJobId: idSchema("job").optional().describe("The jobs that this one has started and waits for"),
-    }),
+    query: pageQuery("job").extend({ ...filter, q }),
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
     async result({ query, caller, platform }) {
-      const { tenantId } = caller;
-      chooseCollections(caller, query.collection);
-      const keyId = ownKeyOf(caller) ?? query.keyId;
-      if (query.keyId !== undefined && query.keyId !== keyId) return { data: [], nextCursor: null };
-      await platform.approvals.expireOverdue(tenantId);
-      return mapPage(await platform.jobs.list(tenantId, { ...query, keyId }), toJobSummary);
+      const seen = visible(caller, query);
+      if (seen === null) return { data: [], nextCursor: null };
+      await platform.approvals.expireOverdue(caller.tenantId);
+      return mapPage(await platform.jobs.list(caller.tenantId, seen), toJobSummary);
     },
   }),
   routes.get("/jobs/events", {
@@ -158,7 +151,11 @@ export const jobRoutes = [
       const job = await findJob(platform, caller, id);
       const given = { ...input, body: {} };
       return serveJob(given, {
-        accept: ({ jobId }) => repeat(platform, caller, { job, jobId }),
+        async accept({ jobId }) {
+          const repeated = await repeat(platform, caller, { job, jobId });
+          await platform.jobs.repeated(job, repeated.job._id);
+          return repeated;
+        },
         defaultWaitMs: 0,
       });
     },
@@ -180,11 +177,10 @@ export const jobRoutes = [
 
 /** Repeats a job for a caller, under the id of the new one. @throws as `repeatWork`. */
 const repeat = (
-  { jobs, works }: Pick<Platform, "jobs" | "works">,
+  { works }: Pick<Platform, "works">,
   caller: Caller,
   { job, jobId }: { job: JobRecord; jobId: string },
-): Promise<{ job: JobRecord }> =>
-  repeatWork(jobs, works, { job, caller: toStoredCaller(caller), jobId, isInteractive: false });
+): Promise<{ job: JobRecord }> => repeatWork(works, { job, caller: toStoredCaller(caller), jobId, isInteractive: false });
 
 /** The same, once however many calls do it: each finds the job of the others. @throws also as `acceptReserved`. */
 async function repeatOnce(platform: Pick<Platform, "jobs" | "works" | "quotas">, caller: Caller, id: string) {
@@ -199,24 +195,34 @@ async function repeatOnce(platform: Pick<Platform, "jobs" | "works" | "quotas">,
   await jobs.repeated(job, repeated._id); // also of one that a call made which was cut
 }
 
+/**
+ * A filter for jobs, narrowed to those that the caller may see; null when it is for none of them.
+ * @throws AppError as `chooseCollections`
+ */
+function visible<F extends { collection?: string | undefined; keyId?: string | undefined }>(caller: Caller, asked: F) {
+  chooseCollections(caller, asked.collection);
+  const keyId = ownKeyOf(caller) ?? asked.keyId;
+  return asked.keyId === undefined || asked.keyId === keyId ? { ...asked, keyId } : null;
+}
+
 type Many = z.output<typeof manySchema> & { states: readonly JobState[]; isRepeated?: false };
 
 /** Does something with each job that fits a filter, up to a bound; `work` answers whether it had an effect. */
 async function withMany(
   { jobs }: Pick<Platform, "jobs">,
   caller: Caller,
-  { status, states, ...filter }: Many,
+  { status, states, ...asked }: Many,
   work: (jobId: string) => Promise<boolean>,
 ) {
-  const { tenantId } = caller;
-  chooseCollections(caller, filter.collection);
   const result = { done: 0, skipped: 0, hasMore: false };
+  const seen = visible(caller, asked);
+  if (seen === null) return result;
   const wanted = status === undefined ? states : states.filter((state) => state === status);
   for (const state of wanted) {
     let cursor: string | undefined;
     do {
-      const page = { limit: PAGE, ...defined({ cursor, ...filter }), status: state, keyId: ownKeyOf(caller) };
-      const { data, nextCursor } = await jobs.list(tenantId, page);
+      const page = { limit: PAGE, ...seen, cursor, status: state };
+      const { data, nextCursor } = await jobs.list(caller.tenantId, page);
       for (const { _id } of data) {
         if (result.done + result.skipped >= MANY) return { ...result, hasMore: true };
         if (await work(_id)) result.done += 1;

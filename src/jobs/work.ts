@@ -146,11 +146,10 @@ export async function cancelWork(
 }
 
 /**
- * Repeats the work of a job that has failed or was cancelled, and notes by which job.
+ * Repeats the work of a job that has failed or was cancelled.
  * @throws AppError `wrong_state` for another job, or work that cannot be repeated; `not_found` when its record is gone.
  */
 export async function repeatWork(
-  jobs: Pick<Jobs, "repeated">,
   works: readonly Work[],
   { job, ...request }: RepeatRequest & { job: JobRecord },
 ): Promise<{ job: JobRecord }> {
@@ -162,9 +161,7 @@ export async function repeatWork(
     throw new AppError("wrong_state", `A job of the kind ${job.kind} cannot be repeated.`, { details });
   const record = await work.find(job.tenantId, String(job.payload[work.idField]));
   if (!record) throw notFound("record of the job");
-  const repeated = await work.repeat(record, request);
-  await jobs.repeated(job, repeated.job._id);
-  return repeated;
+  return work.repeat(record, request);
 }
 
 /** Returns the result of a call about a job; null if the job is gone, or has just ended and so cannot be cancelled. */

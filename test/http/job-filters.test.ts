@@ -141,6 +141,26 @@ describe("the list of jobs", () => {
     expect(await ids(limited, `keyId=${keyId}`)).to.deep.equal([]);
   });
 
+  it("is what is cancelled and repeated together, by the same filter", async () => {
+    const now = new Date().toISOString();
+    const filters = [
+      [{ agentId: agents[1], to: now, startedBy: "owner@test" }, 0],
+      [{ agentId: agents[1], from: now }, 0],
+      [{ agentId: agents[1], to: now, startedBy: "member@test" }, 1],
+      [{ workflowId, kind: "agent" }, 0],
+    ] as const;
+    for (const [filter, done] of filters) {
+      const cancelled = await member?.post("/jobs/cancel", filter);
+      expect([cancelled?.status, cancelled?.at("done")], cancelled?.text).to.deep.equal([200, done]);
+    }
+    expect(await ids(member, "kind=agent&status=cancelled")).to.deep.equal([jobs[1]]);
+    expect(await ids(member, "kind=workflow&status=cancelled")).to.deep.equal([]);
+    const again = await member?.post("/jobs/retry", { agentId: agents[1] });
+    expect(again?.at("done"), again?.text).to.equal(1);
+    for (const wrong of [{ q: "pump" }, { from: "yesterday" }, { agentid: agents[0] }])
+      expect((await member?.post("/jobs/cancel", wrong))?.status, JSON.stringify(wrong)).to.equal(400);
+  });
+
   for (const query of [
     "agentId=desk",
     "from=yesterday",

@@ -20,9 +20,9 @@ export async function handleMany({ page }: Window, { call, provider }: Desk): Pr
   await page.waitForURL(/agentId=agt_/);
   for (const n of [0, 1, 2]) await page.locator("tbody .badge", { hasText: "failed" }).nth(n).waitFor();
   provider.setDefault({ pieces: ["Now it works."], usage });
-  await page.goto("/console/runs?kind=agent&status=failed");
-  await page.getByRole("button", { name: "Retry all failed jobs of the kind agent" }).click();
-  await page.getByText(/^[3-9] started again, \d skipped\.$/).waitFor();
+  await page.goto(`/console/runs?kind=agent&status=failed&agentId=${agentId}`);
+  await page.getByRole("button", { name: "Retry all failed jobs of the kind agent that fit the filter" }).click();
+  await page.getByText("3 started again, 0 skipped.").waitFor();
   await page.goto(`/console/runs?agentId=${agentId}`);
   for (const n of [0, 1, 2]) await page.locator("tbody .badge", { hasText: "completed" }).nth(n).waitFor();
   provider.setDefault({ pieces: ["never"], until: new Promise(() => undefined) });

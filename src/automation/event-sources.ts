@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { checkRoom } from "../definitions/definitions.ts";
 import { toView } from "../lib/defined.ts";
 import { AppError, invalidRequest, notFound } from "../lib/errors.ts";
-import { newId } from "../lib/ids.ts";
 import { makeStaleWhileRevalidate } from "../lib/stale-while-revalidate.ts";
+import { idOfCall } from "../net/call-scope.ts";
 import type { EventSourceRecord } from "../store/event-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
@@ -37,9 +37,12 @@ export function makeEventSources({ store: { eventSources }, dataKeys }: EventSou
       const secret = body.secret ?? madeSecret();
       if (kind === "standard-webhooks" && !isStandardSecret(secret))
         throw invalidRequest("secret", "secret: must be `whsec_` and 24 to 64 bytes in base64.");
+      const dataKey = await dataKeys.ensure(tenantId);
+      const { id: _id, mayBeThere } = idOfCall("eventSource");
+      const made = mayBeThere ? await eventSources.get(tenantId, _id) : null;
+      if (made) return { ...toSourceView(made), secret: unseal(dataKey, made) };
       await checkRoom("event sources", { store: eventSources, tenantId });
-      const sealed = seal(await dataKeys.ensure(tenantId), Buffer.from(secret), contextOf(tenantId)).toString("base64");
-      const _id = newId("eventSource");
+      const sealed = seal(dataKey, Buffer.from(secret), contextOf(tenantId)).toString("base64");
       const source = { _id, tenantId, name, kind, event, sealed, createdBy, createdAt: new Date() };
       await eventSources.insert(source);
       return { ...toSourceView(source), secret };

@@ -5,6 +5,7 @@ import { makeClient } from "../support/http-client.ts";
 import { openSlowReader } from "../support/slow-reader.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
+import { whileOthersWork } from "../support/while-others-work.ts";
 
 /** More than the 4 MiB that the sockets between hold of a text that nobody reads: its place would be free at once. */
 const TEXT_BYTES = 7 << 20;
@@ -65,13 +66,7 @@ describe("a large stored response", function () {
       return record;
     };
     const victim = makeClient({ url: platform.url, key: platform.keys.stranger });
-    await victim.get("/jobs");
-    let isOpened = false;
-    const opening = Promise.all(Array.from({ length: 20 }, read)).finally(() => {
-      isOpened = true;
-    });
-    while (!isOpened) await victim.get("/jobs");
-    const readers = await opening;
+    const readers = await whileOthersWork(victim, () => Promise.all(Array.from({ length: 20 }, read)));
     try {
       expect(most, "at once").to.equal(1);
       const statuses = readers.map(({ status }) => status);

@@ -58,7 +58,7 @@ export function Filters({ path, filter, children }) {
   /** @param {any} event */
   const pick = ({ target: { value } }) =>
     choose({ q, range: value, ...(value === "own" ? {} : { since: "", until: "" }) });
-  const isFiltered = Object.values(filter).some((value) => value !== "");
+  const isFiltered = location.search !== ""; // what the page filters by itself is no choice of the reader
   return html`<form class="filters" onSubmit=${submit}>
     <${Field} label="Search" type="search" maxlength="200" value=${q} onInput=${setQ} />
     <label class="field">Time <select onChange=${pick} value=${filter.range}><option value="">all</option>

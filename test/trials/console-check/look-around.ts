@@ -33,7 +33,8 @@ export async function findPlaces({ page, settle }: Window): Promise<Places> {
     )) as string[]; // as written above
     for (const path of listed) {
       const [, kind] = /^\/console\/([a-z-]+)\/[a-z]+_[0-9A-Z]{26}$/.exec(path) ?? [];
-      if (kind) details.set(kind, path);
+      const isElsewhere = `/console/${kind}` !== list && lists.includes(`/console/${kind}`);
+      if (kind && !isElsewhere) details.set(kind, path);
     }
   }
   return { lists, details: [...details.values()] };
@@ -48,6 +49,7 @@ export async function lookAround(window: Window, places: string[], pictures?: st
     await page.goto(place);
     await page.locator("main h1").first().waitFor();
     await settle();
+    if (place === PLAYGROUND) await openConversation(window);
     for (const { name, colorScheme, width, isUnfolded } of looks) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 900 });
@@ -58,6 +60,15 @@ export async function lookAround(window: Window, places: string[], pictures?: st
     }
   }
   return faults;
+}
+
+const PLAYGROUND = "/console/playground";
+
+/** Opens what was asked last in this tab. */
+async function openConversation({ page, settle }: Window): Promise<void> {
+  await page.locator("main h2 + ul button").first().click();
+  await page.getByRole("region", { name: "Conversation 1" }).getByText("Cost").first().waitFor();
+  await settle();
 }
 
 /** How deep things are folded into each other that are looked at, as runs within a run. */

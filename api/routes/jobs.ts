@@ -181,7 +181,8 @@ const repeat = (
   { works }: Pick<Platform, "works">,
   caller: Caller,
   { job, jobId }: { job: JobRecord; jobId: string },
-): Promise<{ job: JobRecord }> => repeatWork(works, { job, caller: toStoredCaller(caller), jobId, isInteractive: false });
+): Promise<{ job: JobRecord }> =>
+  repeatWork(works, { job, caller: toStoredCaller(caller), jobId, isInteractive: false });
 
 /** The same, once however many calls do it: each finds the job of the others. @throws also as `acceptReserved`. */
 async function repeatOnce(platform: Pick<Platform, "jobs" | "works" | "quotas">, caller: Caller, id: string) {

@@ -218,7 +218,8 @@ async function findJobs(
   tenantId: string,
   { q, from, to, ...query }: JobQuery,
 ): Promise<Page<JobSummaryRecord>> {
-  const { kind, status, keyId, parentJobId, startedBy, agentId, workflowId, collection, documentId, isRepeated, ...page } = query;
+  const { kind, status, keyId, parentJobId, startedBy, isRepeated, ...others } = query;
+  const { agentId, workflowId, collection, documentId, ...page } = others;
   const about = {
     "subject.agentId": agentId,
     "subject.workflowId": workflowId,

@@ -58,7 +58,7 @@ function Approval({ id }) {
   return html`<h1>${nameOf(value)} <${Badge} text=${status} /></h1>
     ${message ? html`<${Markdown} text=${message} />` : null}
     ${kind === "agent" ? html`<${Text} value=${JSON.stringify(value.arguments, null, 2)} label="The arguments" />` : null}
-    <${Facts} facts=${[["For", forWhom], ["Asked for by", value.startedBy], ["Requested", html`<${Time} at=${createdAt} />`], ["Until", isOpen && html`<${Time} at=${expiresAt} />`], ["Decided by", decidedBy && html`${decidedBy} <${Time} at=${decidedAt} />`], ["Comment", comment], ["Tool", value.toolName], ["Cost so far", money(run.costUsd)], ["Run", html`<${IdLink} id=${run.jobId} text="that waits for it" /> <${Badge} text=${run.status} />`]]} />
+    <${Facts} facts=${[["For", forWhom], ["Asked for by", value.startedBy], ["Requested", html`<${Time} at=${createdAt} />`], ["Until", isOpen && html`<${Time} at=${expiresAt} />`], ["Decided by", decidedBy && html`${decidedBy} <${Time} at=${decidedAt} />`], ["Comment", comment], ["Tool", value.toolName], ["Cost so far", money(run.costUsd)], ["Run", html`<${IdLink} id=${run.jobId} text="that asked for it" /> <${Badge} text=${run.status} />`]]} />
     ${isOpen && mayDecide ? html`<${Decision} id=${id} onDecided=${reload} />` : null}
     ${isOpen && !mayDecide ? html`<p class="hint">Your key may not decide this: it is for ${forWhom}.</p>` : null}
     ${kind === "agent" ? html`<${AgentRunView} run=${run} />` : html`<${WorkflowRunView} run=${run} />`}`;

@@ -108,7 +108,7 @@ function Schedule({ id }) {
   };
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return html`<h1>${value.name} ${stateOf(value)}</h1>
-    <${Facts} facts=${[["Times", timesText(value)], ["Starts", targetText(value.target, names)], ["When the job before has not ended", value.overlap], ["Firings that were missed", value.catchUp], ["Jitter", value.jitterMs ? duration(value.jitterMs) : ""], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
+    <${Facts} facts=${[["Times", timesText(value)], ["Starts", targetText(value.target, names)], ["When the job before has not ended", value.overlap === "queue" ? "a firing waits for it" : "a firing is left out"], ["Firings that were missed", value.catchUp === "one" ? "one is made for all of them" : "are left out"], ["Jitter", value.jitterMs ? duration(value.jitterMs) : ""], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
     <${Text} value=${value.input} label="The input" />
     <${Writes} path=${`/schedules/${id}`} what="schedule" value=${value} fields=${scheduleFields} onChanged=${again}><button type="button" disabled=${isBusy} onClick=${() => run(() => post(`/schedules/${id}/run`, undefined), again)}>Start it now</button></${Writes}><${Problem} error=${failure} />
     <h2>Next times</h2>${

@@ -68,8 +68,6 @@ const listsOf = ({ agentId, workflowId, documentId }: Awaited<ReturnType<typeof 
     (filter) => `/ai/logs?limit=50${filter}`,
   ),
   ...["pending", "approved"].map((status) => `/workflows/approvals?status=${status}&limit=50`),
-  `/agents/${agentId}/runs?limit=10`,
-  `/workflows/${workflowId}/runs?limit=10`,
   ...["/agents?limit=50", "/workflows?limit=50", "/keys?limit=50"],
   ...["day", "model", "key"].map((group) => `/usage?groupBy=${group}`),
 ];

@@ -36,5 +36,5 @@ export function AgentTrial({ draft }) {
     }
   };
   return html`<details><summary>Try the draft, without its tools</summary><form onSubmit=${submit}><${Field} label="Ask the draft" rows="2" value=${question} onInput=${setQuestion} required /><button type="submit">Try it</button></form>
-    ${answer && html`<div aria-live="polite"><${Markdown} text=${answer.content || "…"} />${answer.error ? html`<p class="problem" role="alert">${answer.error}</p>` : null}${answer.end ? html`<p class="meta">${answer.end.model}, ${money(answer.end.costUsd)}, ${duration(answer.ms)} <${IdLink} id=${answer.end.logId} /></p>` : null}</div>`}</details>`;
+    ${answer && html`<div aria-live="polite"><${Markdown} text=${answer.content || "…"} />${answer.error ? html`<p class="problem" role="alert">${answer.error}</p>` : null}${answer.end ? html`<p class="meta">${answer.end.model}, ${money(answer.end.costUsd)}, ${duration(answer.ms)} <${IdLink} id=${answer.end.logId} text="model call" /></p>` : null}</div>`}</details>`;
 }

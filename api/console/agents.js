@@ -22,7 +22,7 @@ const kind = {
   Form: AgentForm,
   Trial: AgentTrial,
   columns: ["Model", "Tools"],
-  cells: (/** @type {any} */ { model, toolTypes }) => html`<td>${model}</td><td>${toolTypes.join(", ")}</td>`,
+  cells: (/** @type {any} */ { model, toolTypes }) => html`<td>${model}</td><td>${toolTypes.join(", ") || "none"}</td>`,
 };
 
 /** @param {{ definition: any }} props */

@@ -15,7 +15,7 @@ const kinds = ["workflow", "agent"];
 const states = ["pending", "approved", "rejected", "expired", "cancelled"];
 
 /** What an approval is about: a step of a workflow, or a tool call of an agent. @param {any} one */
-const nameOf = ({ kind, workflowName, stepId, agentName, toolName }) =>
+export const nameOf = ({ kind, workflowName, stepId, agentName, toolName }) =>
   kind === "agent" ? `${agentName}: ${toolName}` : `${workflowName}: ${stepId}`;
 
 /** What tells it from others: the first line of its message, and the arguments of its call. @param {any} one */
@@ -58,7 +58,7 @@ function Approval({ id }) {
   return html`<h1>${nameOf(value)} <${Badge} text=${status} /></h1>
     ${message ? html`<${Markdown} text=${message} />` : null}
     ${kind === "agent" ? html`<${Text} value=${JSON.stringify(value.arguments, null, 2)} label="The arguments" />` : null}
-    <${Facts} facts=${[["For", forWhom], ["Asked for by", value.startedBy], ["Requested", html`<${Time} at=${createdAt} />`], ["Until", isOpen && html`<${Time} at=${expiresAt} />`], ["Decided by", decidedBy && html`${decidedBy} <${Time} at=${decidedAt} />`], ["Comment", comment], ["Agent", kind === "agent" && html`<${IdLink} id=${value.agentId} text=${value.agentName} />`], ["Tool", value.toolName], ["Cost so far", money(run.costUsd)], ["Run", html`<${IdLink} id=${run.jobId} text=${run.runId} /> ${run.status.replace("_", " ")}`]]} />
+    <${Facts} facts=${[["For", forWhom], ["Asked for by", value.startedBy], ["Requested", html`<${Time} at=${createdAt} />`], ["Until", isOpen && html`<${Time} at=${expiresAt} />`], ["Decided by", decidedBy && html`${decidedBy} <${Time} at=${decidedAt} />`], ["Comment", comment], ["Tool", value.toolName], ["Cost so far", money(run.costUsd)], ["Run", html`<${IdLink} id=${run.jobId} text="that asked for it" /> <${Badge} text=${run.status} />`]]} />
     ${isOpen && mayDecide ? html`<${Decision} id=${id} onDecided=${reload} />` : null}
     ${isOpen && !mayDecide ? html`<p class="hint">Your key may not decide this: it is for ${forWhom}.</p>` : null}
     ${kind === "agent" ? html`<${AgentRunView} run=${run} />` : html`<${WorkflowRunView} run=${run} />`}`;

@@ -1,5 +1,5 @@
 import { toQuery } from "./api.js";
-import { DefinitionChoice, Filters, filterOf, Given, toListQuery } from "./filters.js";
+import { DefinitionChoice, Filters, filterOf, Given, toListQuery, useDefinitionNames, useKeyNames } from "./filters.js";
 import { html } from "./html.js";
 import { useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
@@ -36,11 +36,12 @@ const labels = {
 const row = (
   one,
 ) => html`<tr><td><${IdLink} id=${one.logId} text=${html`<${Time} at=${one.createdAt} />`} /></td><td>${one.model}</td><td>${one.surface}</td><td><${Badge} text=${one.status} />${one.error ? html`<br /><span class="bad line">${one.error.message}</span>` : null}</td>
-  <td>${number(one.inputTokens)} / ${number(one.outputTokens)}</td><td>${money(one.costUsd)}</td><td>${duration(one.durationMs)}</td></tr>`;
+  <td><span class="whole">${number(one.inputTokens)} / ${number(one.outputTokens)}</span></td><td>${money(one.costUsd)}</td><td>${duration(one.durationMs)}</td></tr>`;
 
-/** The log of model calls. @param {{ query: URLSearchParams }} props */
-export function Calls({ query }) {
+/** The log of model calls. @param {{ query: URLSearchParams, me: any }} props */
+export function Calls({ query, me }) {
   const filter = filterOf(query, fields);
+  const names = useKeyNames(me, filter.keyId !== "");
   const list = useList(`/ai/logs?${toListQuery(filter)}`, { id: "logId" });
   /** @param {object} change */
   const choose = (change) => navigate(`${path}?${toQuery({ ...filter, ...change })}`);
@@ -49,13 +50,14 @@ export function Calls({ query }) {
       <${Choice} label="Outcome" value=${filter.status ?? ""} options=${outcomes} all="all" onChange=${(/** @type {string} */ status) => choose({ status })} />
       <${Choice} label="Kind" value=${filter.kind ?? ""} options=${kinds} all="all" onChange=${(/** @type {string} */ kind) => choose({ kind })} />
       <${DefinitionChoice} filter=${filter} onChoose=${choose} />
-    </${Filters}><${Given} path=${path} filter=${filter} labels=${labels} />
+    </${Filters}><${Given} path=${path} filter=${filter} labels=${labels} names=${names} />
     <${Table} list=${list} columns=${["When", "Model", "Surface", "Outcome", "Tokens", "Cost", "Took"]} row=${row} empty=${empty} />`;
 }
 
-/** One call. @param {{ id: string }} props */
-export function Call({ id }) {
+/** One call. @param {{ id: string, me: any }} props */
+export function Call({ id, me }) {
   const { value, error } = useLoad(`/ai/logs/${id}`);
+  const [names, keyNames] = [useDefinitionNames(), useKeyNames(me)];
   if (!value) return html`<h1>Call</h1><${Problem} error=${error} />`;
   const routed = value.requestedModel !== value.model;
   return html`<h1>Call <${Badge} text=${value.status} /></h1>
@@ -63,8 +65,8 @@ export function Call({ id }) {
       ["Call", html`<${Id} id=${id} />`],
       ["Job", value.jobId && html`<${IdLink} id=${value.jobId} />`],
       ["Run", value.runId && html`<${IdLink} id=${value.runId} />`],
-      ["Agent", value.agentId && html`<${IdLink} id=${value.agentId} />`],
-      ["Workflow", value.workflowId && html`<${IdLink} id=${value.workflowId} />`],
+      ["Agent", value.agentId && html`<${IdLink} id=${value.agentId} text=${names.get(value.agentId)} />`],
+      ["Workflow", value.workflowId && html`<${IdLink} id=${value.workflowId} text=${names.get(value.workflowId)} />`],
       [
         "Request",
         value.requestId &&
@@ -78,7 +80,7 @@ export function Call({ id }) {
       ["Surface", html`<a href="/console/calls?surface=${encodeURIComponent(value.surface)}">${value.surface}</a>`],
       [
         "Key",
-        html`<a href="/console/calls?keyId=${value.keyId}"><code>${value.keyId}</code></a> (<a href="/console/usage?group=model&key=${value.keyId}">its use</a>, <a href="/console/runs?keyId=${value.keyId}">its runs</a>)`,
+        html`<a href="/console/calls?keyId=${value.keyId}">${keyNames.get(value.keyId) ?? html`<code>${value.keyId}</code>`}</a> (<a href="/console/usage?group=model&key=${value.keyId}">its use</a>, <a href="/console/runs?keyId=${value.keyId}">its runs</a>)`,
       ],
       ["Attempts", value.attempts],
       ["First token after", duration(value.firstTokenMs)],

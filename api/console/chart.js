@@ -37,7 +37,8 @@ const loadStyle = () =>
 /**
  * @typedef {{ name: string, values: readonly (number | null)[], isBefore?: boolean }} Series
  * `isBefore`: of the range before, drawn as a line
- * @typedef {{ label: string, times: readonly number[], step: string, series: readonly Series[], isStacked?: boolean, show: (value: number) => string }} ChartProps
+ * @typedef {{ label: string, times: readonly number[], step: string, series: readonly Series[], isStacked?: boolean, show: (value: number, step?: number) => string }} ChartProps
+ * `show`: a value as a text, on the axis so that values a step apart differ
  */
 
 /** The data as it is drawn: of a stack, each series stands on those after it. @param {ChartProps} props */
@@ -62,6 +63,13 @@ const stepMs = /** @type {Record<string, number>} */ ({ minute: 60_000, hour: 3_
 
 /** Of the axis of values, in px: the least, of a letter, and besides the letters. */
 const [LEAST_WIDTH, LETTER_WIDTH, AROUND_LETTERS] = [62, 8, 20];
+
+/** Steps of the axis of values: no parts of what is counted in whole numbers. @param {readonly Series[]} series */
+function stepsFor(series) {
+  const areWhole = series.every(({ values }) => values.every((value) => Number.isInteger(value ?? 0)));
+  const powers = Array.from({ length: areWhole ? 16 : 22 }, (_, place) => 10 ** (place - (areWhole ? 0 : 6)));
+  return powers.flatMap((power) => [1, 2, 5].map((times) => times * power));
+}
 
 /** The width of the axis of values: that of its longest text. @param {any} _ @param {readonly string[] | null} texts */
 const widthOf = (_, texts) =>
@@ -111,7 +119,18 @@ function toOptions(Plot, { step, series, isStacked, show }, { colourOf, width, o
     },
     axes: [
       { ...axis, values: undefined },
-      { ...axis, size: widthOf, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(show) },
+      {
+        ...axis,
+        size: widthOf,
+        incrs: stepsFor(series),
+        values: (
+          /** @type {any} */ _,
+          /** @type {number[]} */ ticks,
+          /** @type {number} */ _axis,
+          /** @type {number} */ _space,
+          /** @type {number} */ apart,
+        ) => ticks.map((tick) => show(tick, apart)),
+      },
     ],
     series: [{}, ...series.map(toSeries)],
     hooks: { setCursor: [(/** @type {any} */ plot) => onCursor(plot.cursor.idx ?? null)] },

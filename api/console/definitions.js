@@ -4,6 +4,7 @@ import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { Publish } from "./publish.js";
 import { navigate } from "./router.js";
+import { RunsOf } from "./runs.js";
 import { Facts, Id, IdLink, Problem, Table, Time } from "./ui.js";
 import { Versions } from "./versions.js";
 
@@ -24,7 +25,6 @@ export function DefinitionList({ kind }) {
 /** @param {{ kind: Kind, id: string, RunForm: any }} props */
 export function DefinitionPage({ kind, id, RunForm }) {
   const { value, error, set } = useLoad(`${kind.path}/${id}`);
-  const runs = useList(`${kind.path}/${id}/runs?limit=10`);
   const { run, error: failure } = useAction();
   if (!value) return html`<h1>${kind.title}</h1><${Problem} error=${error} />`;
   const drop = () => {
@@ -40,13 +40,10 @@ export function DefinitionPage({ kind, id, RunForm }) {
     const body = { ...definition, version: value.version, ...(wanted ? { publish: wanted } : {}) };
     set(await put(`${kind.path}/${id}`, body));
   };
-  /** @param {any} one */
-  const row = (one) =>
-    html`<tr><td><${IdLink} id=${one.jobId} text=${one.runId} /></td><td>${one.agentVersion ?? one.version}</td><td>${one.status.replace("_", " ")}</td><td><${Time} at=${one.createdAt} /></td></tr>`;
   return html`<h1>${value.name}</h1>
     <${Facts} facts=${[["Id", html`<${Id} id=${id} />`], ["Version", value.version], ["Changed", html`<${Time} at=${value.updatedAt} />`], ["By", value.createdBy]]} />
     <h2>Run it</h2><${RunForm} definition=${value} />
-    <h2>Runs</h2><${Table} list=${runs} columns=${["Run", "Version", "Status", "Begun"]} row=${row} empty="It has not run yet." />
+    <h2>Runs</h2><${RunsOf} field=${kind.idField} id=${id} />
     <${Publish} published=${value.publish} save=${publish} />
     <h2>Definition</h2><${Editor} kind=${kind} definition=${value} onSaved=${set} />
     <${Versions} path=${`${kind.path}/${id}`} current=${value} onRestored=${set} />

@@ -57,5 +57,5 @@ export function Diff({ before, after, label }) {
   const lines = compare(toLines(before), toLines(after));
   if (lines.every(({ kind }) => kind === "same"))
     return html`<p class="hint" role="status">There is no difference.</p>`;
-  return html`<pre class="diff" tabindex="0" aria-label=${label}>${lines.map(({ text, kind }) => html`<span class=${kind}>${marks[kind]} ${text}\n</span>`)}</pre>`;
+  return html`<pre class="diff" tabindex="0" aria-label=${label}>${lines.map(({ text, kind }) => html`<span class=${kind}>${`${marks[kind]} ${text}\n`}</span>`)}</pre>`;
 }

@@ -10,6 +10,9 @@ import { Badge, Choice, Facts, Field, Id, IdLink, number, Problem, Table, Text, 
 
 const states = ["indexed", "queued", "processing", "failed"];
 
+/** Where a document is from. @param {{ name?: string, url?: string }} source */
+const nameOf = ({ name, url }) => name ?? url ?? "a text";
+
 /** What the document does not hold of its source. @param {{ warnings: any[] | undefined }} props */
 function Warnings({ warnings = [] }) {
   if (warnings.length === 0) return null;
@@ -74,12 +77,12 @@ export function Documents({ query }) {
     one,
   ) => html`<tr><td><${IdLink} id=${one.documentId} text=${one.title} />${one.error ? html`<br /><span class="bad">${one.error.message}</span>` : null}
       ${(one.warnings ?? []).slice(0, 1).map((/** @type {any} */ { message }) => html`<br /><span class="bad">${message}${one.warnings.length > 1 ? ` (and ${number(one.warnings.length - 1)} more)` : ""}</span>`)}</td>
-    <td><${Badge} text=${one.status} /></td><td>${one.collection}</td><td>${number(one.chunks)}</td><td>${one.source.name ?? one.source.url ?? one.source.kind}</td><td><${Time} at=${one.updatedAt} /></td></tr>`;
+    <td><${Badge} text=${one.status} /></td><td>${one.collection}</td><td>${number(one.chunks)}</td><td class="name">${nameOf(one.source)}</td><td><${Time} at=${one.updatedAt} /></td></tr>`;
   return html`<h1>Documents</h1>
     <${Collections} collections=${collections.items} chosen=${filter.collection} addressOf=${(/** @type {string} */ collection) => addressOf({ collection })} />
     <${AddDocuments} key=${filter.collection} collection=${filter.collection} names=${collections.items.map(({ name }) => name)} onAccepted=${reloadAll} />
     ${filter.status === "failed" ? null : html`<${Failed} failed=${failed} href=${addressOf({ status: "failed" })} collection=${filter.collection} />`}
-    <form onSubmit=${submit}><${Choice} label="Status" value=${filter.status} options=${states} onChange=${(/** @type {string} */ status) => choose({ status })} />
+    <form class="filters" onSubmit=${submit}><${Choice} label="Status" value=${filter.status} options=${states} onChange=${(/** @type {string} */ status) => choose({ status })} />
       <${Field} label="Title holds" value=${title} onInput=${setTitle} /><button type="submit">Find</button></form>
     <${Table} list=${list} columns=${["Title", "Status", "Collection", "Chunks", "Source", "Changed"]} row=${row} empty=${empty} /><p><a href=${runsOf(filter.collection)}>${filter.collection === "" ? "Runs on documents" : `Runs on documents of ${filter.collection}`}</a>, <a href="/console/feedback">feedback on answers</a></p><${FindPassages} collection=${filter.collection} />`;
 }
@@ -146,7 +149,7 @@ export function Document({ id, query }) {
   const row = (chunk) =>
     html`<tr class=${chunk.chunkId === chunkId ? "meant" : ""}><td>${chunk.n + 1}</td><td><span class="meta">${placeOf(chunk)}</span><p class="thought">${chunk.content}</p></td><td>${chunk.tokens}</td></tr>`;
   return html`<h1>${title} <${Badge} text=${status} /></h1>
-    <${Facts} facts=${[["Document", html`<${Id} id=${id} />`], ["Source", source.name ?? source.url ?? source.kind], ["Collection", html`<a href=${`/console/documents?${toQuery({ collection })}`}>${collection}</a> (<a href=${runsOf(collection)}>its runs</a>)`], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`], ["Must be complete", document.value.requireComplete && "yes"]]} />
+    <${Facts} facts=${[["Document", html`<${Id} id=${id} />`], ["Source", nameOf(source)], ["Collection", html`<a href=${`/console/documents?${toQuery({ collection })}`}>${collection}</a> (<a href=${runsOf(collection)}>its runs</a>)`], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Jobs", html`<${IdLink} id=${jobId} text="the last one" />, <a href=${`/console/runs?${toQuery({ documentId: id })}`}>all of them</a>`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`], ["Must be complete", document.value.requireComplete && "yes"]]} />
     <${Problem} error=${failure} /><${Warnings} warnings=${warnings} />
     ${Object.keys(metadata).length > 0 ? html`<${Text} value=${metadata} label="Metadata" />` : null}
     <div class="actions">${failure ? html`<${Retry} jobId=${jobId} onStarted=${reload} />` : null}<${Replace} document=${document.value} onReplaced=${reload} /><button type="button" class="rejected" onClick=${drop}>Delete</button></div><${Problem} error=${error} />

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import { toQuery } from "./api.js";
 import { html } from "./html.js";
-import { useList } from "./load.js";
+import { useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
-import { Choice, Field } from "./ui.js";
+import { Choice, Field, IdLink } from "./ui.js";
 
 /** Search, time range and filters of a list, all in the address. */
 
@@ -58,7 +58,7 @@ export function Filters({ path, filter, children }) {
   /** @param {any} event */
   const pick = ({ target: { value } }) =>
     choose({ q, range: value, ...(value === "own" ? {} : { since: "", until: "" }) });
-  const isFiltered = Object.values(filter).some((value) => value !== "");
+  const isFiltered = location.search !== ""; // what the page filters by itself is no choice of the reader
   return html`<form class="filters" onSubmit=${submit}>
     <${Field} label="Search" type="search" maxlength="200" value=${q} onInput=${setQ} />
     <label class="field">Time <select onChange=${pick} value=${filter.range}><option value="">all</option>
@@ -72,6 +72,12 @@ export function useDefinitionNames() {
   const agents = useList("/agents?limit=100").items;
   const workflows = useList("/workflows?limit=100").items;
   return new Map([...agents, ...workflows].map(({ agentId, workflowId, name }) => [agentId ?? workflowId, name]));
+}
+
+/** The names of the tenant's keys by their ids, for who may see them. @param {any} me @param {boolean} [isWanted] @returns {Map<string, string>} */
+export function useKeyNames(me, isWanted = true) {
+  const keys = useLoad(me?.role === "owner" && isWanted ? "/keys?limit=200" : undefined).value?.data ?? [];
+  return new Map(keys.map((/** @type {any} */ key) => [key.keyId, key.name ?? `${key.keyPreview} ${key.subject}`]));
 }
 
 /** Whose runs and calls a list has: those of an agent or of a workflow. @param {{ filter: Record<string, string>, onChoose: (change: object) => void }} props */
@@ -90,6 +96,6 @@ export function Given({ path, filter, labels, names: nameOf = new Map() }) {
   const given = Object.entries(labels).filter(([name]) => filter[name]);
   return given.map(([name, label]) => {
     const value = filter[name] ?? "";
-    return html`<p class="meta name">${label} <b>${nameOf.get(value) ?? value}</b>. <a href=${`${path}?${toQuery({ ...filter, [name]: "" })}`}>Any</a></p>`;
+    return html`<p class="meta name">${label} <b><${IdLink} id=${value} text=${nameOf.get(value) ?? value} /></b>. <a href=${`${path}?${toQuery({ ...filter, [name]: "" })}`}>Any</a></p>`;
   });
 }

@@ -101,7 +101,7 @@ export function FindPassages({ documentId, collection }) {
   };
   /** @param {"hasRewriting" | "hasRerank"} name @param {string} label */
   const check = (name, label) =>
-    html`<label><input type="checkbox" checked=${asked[name]} onChange=${(/** @type {any} */ event) => set(name)(event.target.checked)} /> ${label}</label>`;
+    html`<label class="inline"><input type="checkbox" checked=${asked[name]} onChange=${(/** @type {any} */ event) => set(name)(event.target.checked)} /> ${label}</label>`;
   return html`<section><h2>Try a query</h2><form onSubmit=${submit}>
       <${Field} label="Question" value=${asked.text} onInput=${set("text")} required />
       <${Choice} label="Mode" value=${asked.mode} options=${["hybrid", "vector", "lexical"]} onChange=${set("mode")} />

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { post, put } from "./api.js";
 import { html } from "./html.js";
 import { useAction, useLoad } from "./load.js";
-import { Facts, Field, Problem } from "./ui.js";
+import { Facts, Field, inWords, Problem } from "./ui.js";
 
 const kinds =
   "ssn medical_record_number date_of_birth patient_identifier card_number bank_account_number iban routing_number email_address phone_number ip_address secret".split(
@@ -10,12 +10,6 @@ const kinds =
   );
 const places = ["input", "output", "toolInput", "toolOutput", "ingest", "log"];
 const actions = ["off", "flag", "mask", "block"];
-/** A name of the API as a label: `ip_address` is IP address. @param {string} name */
-const inWords = (name) =>
-  name
-    .replace(/_/g, " ")
-    .replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
-    .replace(/^(?:(?:ssn|iban|ip)\b|.)/, (first) => first.toUpperCase());
 
 /** @param {{ label: string, value: string, onChange: (value: string) => void }} props */
 function Action({ label, value, onChange }) {

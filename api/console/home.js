@@ -1,9 +1,10 @@
 import { useCallback } from "preact/hooks";
+import { nameOf } from "./approvals.js";
 import { Bars } from "./bars.js";
 import { html } from "./html.js";
 import { useJobChanges, useList, useLoad } from "./load.js";
 import { useJobList } from "./runs.js";
-import { Badge, Facts, IdLink, money, number, Problem, Time } from "./ui.js";
+import { Badge, Facts, IdLink, inWords, money, number, Problem, Time } from "./ui.js";
 
 /** Sums and health are read again at most so often while jobs end, in ms. */
 const EVERY_MS = 15_000;
@@ -62,7 +63,7 @@ function Health({ health }) {
   if (!health) return null;
   const parts = Object.entries(health.parts);
   return html`<section class="card"><h2><a href="/readyz">Health</a> <${Badge} text=${health.status} /></h2>
-    <ul class="plain">${parts.map(([name, part]) => html`<li>${name} <${Badge} text=${/** @type {any} */ (part).status} /> <span class="meta">${/** @type {any} */ (part).detail ?? ""}</span></li>`)}</ul></section>`;
+    <ul class="plain">${parts.map(([name, part]) => html`<li>${inWords(name)} <${Badge} text=${/** @type {any} */ (part).status} /> <span class="meta">${/** @type {any} */ (part).detail ?? ""}</span></li>`)}</ul></section>`;
 }
 
 /** The present state, at a glance. */
@@ -89,7 +90,7 @@ export function Home() {
       <${Short} title="Running" list=${running} href="/console/runs?status=running" row=${jobRow} none="Nothing runs." />
       <${Short} title="Failed" list=${failed} href="/console/runs?status=failed" row=${jobRow} none="Nothing has failed." />
       <${Short} title="Approvals waiting" list=${waiting} href="/console/approvals" none="Nothing waits for a decision."
-        row=${(/** @type {any} */ one) => html`<li><${IdLink} id=${one.approvalId} text=${html`<span class="line">${one.message?.trim().split("\n", 1)[0] || one.workflowName || `${one.agentName}: ${one.toolName}`}</span>`} /> <br /><span class="meta">until <${Time} at=${one.expiresAt} /></span></li>`} />
+        row=${(/** @type {any} */ one) => html`<li><${IdLink} id=${one.approvalId} text=${html`<span class="line">${one.message?.trim().split("\n", 1)[0] || nameOf(one)}</span>`} /> <br /><span class="meta">${nameOf(one)}, until <${Time} at=${one.expiresAt} /></span></li>`} />
       <${Health} health=${health.value} />
     </div>
     ${

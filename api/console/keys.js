@@ -3,7 +3,7 @@ import { post, put, remove } from "./api.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { CustomProviders, ProviderKeys } from "./providers.js";
-import { bytes, Choice, Code, Copy, Facts, Field, IdLink, money, number, Problem, Table, Time } from "./ui.js";
+import { bytes, Choice, Code, Copy, Facts, Field, IdLink, inWords, money, number, Problem, Table, Time } from "./ui.js";
 
 /** A key that was just made, which is shown this once. @param {{ text: string | undefined, label: string, what: string }} props */
 function Once({ text, label, what }) {
@@ -11,9 +11,7 @@ function Once({ text, label, what }) {
   return html`<div class="card" role="status"><p>${label}</p><${Code} text=${text} what=${what} /></div>`;
 }
 
-/** A quota's name in words: `runBytes` is shown as an amount of runs. @param {string} name */
-const quotaNames = (name) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-/** @param {string} name */
+/** `runBytes` is shown as an amount. @param {string} name */
 const amountOf = (name) => (/bytes$/i.test(name) ? bytes : number);
 
 /** The end of a day in the reader's zone. @param {string} day */
@@ -58,7 +56,7 @@ function ApiKeys({ me }) {
   /** @param {any} one */
   const row = (
     one,
-  ) => html`<tr><td>${one.name ?? ""} <code>${one.keyPreview}</code></td><td>${one.role}</td><td>${one.subject}</td><td>${one.collections?.join(", ") ?? "all"}</td><td>${one.expiresAt ? html`<${Time} at=${one.expiresAt} />` : "never"}</td><td>${one.lastUsedAt ? html`<${Time} at=${one.lastUsedAt} />` : "never"}</td>
+  ) => html`<tr><td>${one.name ?? ""} <code>${one.keyPreview}</code></td><td>${one.role}</td><td class="name">${one.subject}</td><td>${one.collections?.join(", ") ?? "all"}</td><td>${one.expiresAt ? html`<${Time} at=${one.expiresAt} />` : "never"}</td><td>${one.lastUsedAt ? html`<${Time} at=${one.lastUsedAt} />` : "never"}</td>
     <td>${usage.value ? money(spent.get(one.keyId) ?? 0) : ""}</td><td><a href="/console/calls?keyId=${one.keyId}">calls</a>, <a href="/console/runs?keyId=${one.keyId}">runs</a></td><td><${Copy} text=${one.keyId} what="the id" /> ${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
   return html`<section><h2>API keys</h2><${Table} list=${list} columns=${["Key", "Role", "Who", "Collections", "Ends", "Last used", "Spend of 30 days", "Made by it", ""]} row=${row} />
     <form onSubmit=${submit}><${Field} label="Name" value=${given.name} onInput=${set("name")} placeholder="laptop" /><${Field} label="Who" value=${given.subject} onInput=${set("subject")} placeholder=${me.subject} />
@@ -104,7 +102,7 @@ function WidgetKeys() {
   const nameOf = (id) => agents.items.find((one) => one.agentId === id)?.name ?? id;
   /** @param {any} one */
   const row = (one) =>
-    html`<tr><td><code>${one.keyPreview}</code></td><td><${IdLink} id=${one.agent_id} text=${nameOf(one.agent_id)} /></td><td>${one.searches ? (one.collections?.join(", ") ?? "all that its agent finds") : ""}</td><td>${one.allowedOrigins?.join(", ") ?? "any page"}</td><td>${one.monthlyBudgetUsd === undefined ? "" : money(one.monthlyBudgetUsd)}</td><td><${Time} at=${one.createdAt} /></td><td><a href="/console/calls?keyId=${one.id}">calls</a></td><td><button type="button" onClick=${revoke(one)}>Revoke</button></td></tr>`;
+    html`<tr><td><code>${one.keyPreview}</code></td><td>${one.agent_id ? html`<${IdLink} id=${one.agent_id} text=${nameOf(one.agent_id)} />` : "none"}</td><td>${one.searches ? (one.collections?.join(", ") ?? "all that its agent finds") : "nothing"}</td><td>${one.allowedOrigins?.join(", ") ?? "any page"}</td><td>${one.monthlyBudgetUsd === undefined ? "no limit" : money(one.monthlyBudgetUsd)}</td><td><${Time} at=${one.createdAt} /></td><td><a href="/console/calls?keyId=${one.id}">calls</a></td><td><button type="button" onClick=${revoke(one)}>Revoke</button></td></tr>`;
   return html`<section><h2>Widget keys</h2><p class="hint">Publishable keys that only chat, or answer from documents: anybody can read them in a page.</p>
     <${Table} list=${list} columns=${["Key", "Agent", "Answers from", "Pages of", "Budget a month", "Made", "Calls", ""]} row=${row} empty="None yet. Make one to put a chat into a page of yours." />
     <form onSubmit=${submit}><${Choice} label="With an agent, and of its tools the search alone" value=${agentId} options=${agents.items.map(({ agentId: id }) => id)} nameOf=${nameOf} all="none" onChange=${setAgentId} /><${Field} label="Only for pages of this origin (optional)" value=${origin} onInput=${setOrigin} placeholder="https://www.example.com" /><${Field} label="Answers from these collections (optional)" value=${names} onInput=${setNames} placeholder="manuals, prices" /><${Field} label="USD a month (optional)" value=${budget} onInput=${setBudget} type="number" min="0" step="any" /><button type="submit" disabled=${isBusy}>Make a widget key</button></form>
@@ -150,7 +148,7 @@ function Limits({ me }) {
       quotas,
     ).map(
       ([name, quota]) =>
-        html`<tr><td>${quotaNames(name)}</td><td>${amountOf(name)(/** @type {any} */ (quota).used)}</td><td>${amountOf(name)(/** @type {any} */ (quota).limit)}</td></tr>`,
+        html`<tr><td>${inWords(name)}</td><td>${amountOf(name)(/** @type {any} */ (quota).used)}</td><td>${amountOf(name)(/** @type {any} */ (quota).limit)}</td></tr>`,
     )}</tbody></table></div></section>`;
 }
 

@@ -6,7 +6,7 @@ import { useAction, useListAt, useLoad } from "./load.js";
 import { Callbacks, NewTenant, Tenant } from "./operator-tenant.js";
 import { forgetPlaces } from "./router.js";
 import { OverPage } from "./session.js";
-import { Badge, bytes, duration, Facts, Field, money, number, Problem, Table, Time } from "./ui.js";
+import { Badge, bytes, duration, Facts, Field, inWords, money, number, Problem, Table, Time } from "./ui.js";
 
 /** What the operator of the service sees, by a session beside that of a tenant: no content of any tenant. */
 
@@ -48,7 +48,7 @@ function Parts({ parts }) {
   const open = breakers.filter((/** @type {any} */ one) => one.open > 0);
   /** @param {[string, any]} entry */
   const part = ([name, { status, detail, ms }]) =>
-    html`<li>${name} <${Badge} text=${status} /> <span class="meta">${detail ?? duration(ms)}</span></li>`;
+    html`<li>${inWords(name)} <${Badge} text=${status} /> <span class="meta">${detail ?? duration(ms)}</span></li>`;
   return html`<section class="card"><h2>Parts <${Badge} text=${parts.status} /></h2>
     <ul class="plain">${Object.entries(parts.parts).map(part)}</ul>
     <${Facts} facts=${[
@@ -101,11 +101,11 @@ const tenantRow = (
   isOpen,
   onOpen,
 ) => html`<tr>
-  <td class="name"><b>${name}</b><br /><code>${tenantId}</code></td><td class="name">${organizations.map((/** @type {any} */ one) => one.name).join(", ")}</td><td><${Time} at=${createdAt} /></td>
+  <td class="name"><b>${name}</b><br /><code>${tenantId}</code></td><td class="name">${organizations.map((/** @type {any} */ one) => one.name).join(", ") || "none"}</td><td><${Time} at=${createdAt} /></td>
   <td>${number(month.requests)}${month.errors > 0 ? html` <span class="meta">${number(month.errors)} failed</span>` : null}</td>
   <td>${money(month.costUsd)}${month.limitUsd === undefined ? null : html` <span class="meta">of ${money(month.limitUsd)}</span>`}</td>
   <td>${upTo(documents)}</td><td>${upTo(openJobs)}</td><td>${upTo(keys)}</td>
-  <td><button type="button" aria-expanded=${isOpen ? "true" : "false"} aria-label=${`Manage ${name}`} onClick=${onOpen}>${isOpen ? "Close" : "Manage"}</button></td></tr>`;
+  <td><button type="button" aria-expanded=${isOpen ? "true" : "false"} aria-label=${`${isOpen ? "Close" : "Manage"} ${name}`} onClick=${onOpen}>${isOpen ? "Close" : "Manage"}</button></td></tr>`;
 
 /** @param {{ at: string }} props `at`: when it is to be read again */
 function Tenants({ at }) {

@@ -81,8 +81,8 @@ function Said({ question, turn: { role, content, attachments = [], end, citation
         ["Took", duration(ms)],
         ["From the cache", end.cached ? "yes" : undefined],
         ["Ended by", end.finishReason],
-        ["Run", end.runId && html`<${IdLink} id=${end.runId} />`],
-        ["Call", end.logId && html`<${IdLink} id=${end.logId} />`],
+        ["Run", end.runId && html`<${IdLink} id=${end.runId} text="its steps" />`],
+        ["Call", end.logId && html`<${IdLink} id=${end.logId} text="its record" />`],
       ]} />${end._preprocessing ? html`<details><summary>What preprocessing did</summary><pre tabindex="0">${JSON.stringify(end._preprocessing, null, 2)}</pre></details>` : null}`
     }
     <${Citations} citations=${citations} />${end?.logId && end.found !== undefined && question ? html`<${Rate} logId=${end.logId} question=${question} />` : null}

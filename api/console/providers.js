@@ -27,7 +27,7 @@ export function ProviderKeys() {
     );
   /** @param {any} one */
   const row = (one) =>
-    html`<tr><td>${one.provider}</td><td>${one.configured ? html`<code>${one.keyPreview ?? "set"}</code>` : "none of your own"}</td><td><${Time} at=${one.updatedAt} /></td><td>${one.configured ? html`<button type="button" onClick=${drop(one)}>Remove</button>` : null}</td></tr>`;
+    html`<tr><td>${one.provider}</td><td>${one.configured ? html`<code>${one.keyPreview ?? "set"}</code>` : "none of your own"}</td><td>${one.updatedAt ? html`<${Time} at=${one.updatedAt} />` : "never"}</td><td>${one.configured ? html`<button type="button" onClick=${drop(one)}>Remove</button>` : null}</td></tr>`;
   return html`<section><h2>Provider keys</h2><${Table} list=${list} columns=${["Provider", "Your key", "Set", ""]} row=${row} />
     <form onSubmit=${submit}><${Choice} label="Provider" value=${given.provider} options=${providers} onChange=${(/** @type {string} */ provider) => setGiven((before) => ({ ...before, provider }))} />
       <${Field} label="Key" type="password" autocomplete="off" value=${given.key} onInput=${(/** @type {string} */ key) => setGiven((before) => ({ ...before, key }))} required /><button type="submit" disabled=${isBusy}>Set</button></form><${Problem} error=${error} /></section>`;

@@ -65,14 +65,14 @@ function Step({ node: { step, branch, within }, jobId }) {
   const { jobId: childId, kind, ...about } = child ?? {};
   const facts = [
     between(startedAt, finishedAt),
-    type,
+    type.replaceAll("_", " "),
     branch && `in ${branch}`,
     attempts > 1 ? `${attempts} attempts` : "",
     tokensUsed ? `${number(tokensUsed)} tokens, ${money(costUsd)}` : "",
   ];
   return html`<li class=${status === "failed" ? "failed" : ""}>
   <h3>${id} ${status === "completed" ? null : html`<${Badge} text=${status} />`}</h3>
-  <p class="meta"><${Time} at=${startedAt} /> ${facts.filter(Boolean).join(", ")}</p>
+  <p class="meta"><${Time} at=${startedAt} />, ${facts.filter(Boolean).join(", ")}</p>
   <${Problem} error=${error} />${items ? html`<${Items} items=${items} jobId=${jobId} path=${path} />` : null}
   ${child ? html`<${Started} jobId=${childId} kind=${kind} about=${about} label="Started" />` : null}
   <${Output} value=${output} label="The output" />

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { post, toQuery } from "./api.js";
-import { DefinitionChoice, Filters, filterOf, Given, timesOf, toListQuery } from "./filters.js";
+import { DefinitionChoice, Filters, filterOf, Given, timesOf, toListQuery, useKeyNames } from "./filters.js";
 import { html } from "./html.js";
 import { useAction, useJobChanges, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
@@ -23,10 +23,11 @@ const row = (job) => html`<tr>
   <td class="name">${job.startedBy ? html`<a href=${`${path}?${toQuery({ startedBy: job.startedBy })}`}>${job.startedBy}</a>` : null}</td><td>${money(job.costUsd)}</td><td><${Time} at=${job.createdAt} /></td><td>${between(job.startedAt, job.finishedAt)}</td>
 </tr>`;
 
-const fields = ["kind", "status", "agentId", "workflowId", "collection", "startedBy", "keyId"];
+const fields = ["kind", "status", "agentId", "workflowId", "collection", "documentId", "startedBy", "keyId"];
 /** Those that have no choice of their own. */
 const labels = {
   collection: "On documents of the collection",
+  documentId: "On the document",
   startedBy: "Asked for by",
   keyId: "By the key",
 };
@@ -34,7 +35,7 @@ const labels = {
 /** Whether a job is one of a list, as the API sees it. @param {Record<string, string>} filter */
 const fitsOf = (filter) => {
   const { from: after = "", to: before } = timesOf(filter);
-  const { q = "", kind, status, agentId, workflowId, collection, startedBy, keyId } = filter;
+  const { q = "", kind, status, agentId, workflowId, collection, documentId, startedBy, keyId } = filter;
   /** @param {any} job */
   return (job) =>
     (!kind || job.kind === kind) &&
@@ -42,6 +43,7 @@ const fitsOf = (filter) => {
     (!agentId || job.about.agentId === agentId) &&
     (!workflowId || job.about.workflowId === workflowId) &&
     (!collection || job.about.collection === collection) &&
+    (!documentId || job.about.documentId === documentId) &&
     (!startedBy || job.startedBy === startedBy) &&
     (!keyId || job.keyId === keyId) &&
     job.createdAt >= after &&
@@ -87,21 +89,36 @@ function Many({ filter, onDone }) {
 /** What an empty list of runs says. */
 const firstSteps = html`Nothing here. Run an <a href="/console/agents">agent</a> or a <a href="/console/workflows">workflow</a>, or drop <a href="/console/documents">documents</a>: each is a job, which you follow here.`;
 
-/** All work of the tenant, whatever its kind. @param {{ query: URLSearchParams }} props */
-export function Runs({ query }) {
+/** The columns of runs, as of `row`. */
+const columns = ["What", "Kind", "Status", "Who", "Cost", "Begun", "Took"];
+
+/** Runs of one agent or workflow, the newest ten. @param {{ field: string, id: string }} props `field`: that holds the id */
+export function RunsOf({ field, id }) {
+  const list = useJobList(
+    `/jobs?${toQuery({ [field]: id, limit: 10 })}`,
+    useCallback((job) => job.about[field] === id, [field, id]),
+  );
+  return html`<${Table} list=${{ ...list, next: null }} columns=${columns} row=${row} empty="It has not run yet." />
+    ${list.items.length === 0 ? null : html`<p><a href=${`${path}?${toQuery({ [field]: id })}`}>All its runs</a>, <a href=${`/console/calls?${toQuery({ [field]: id })}`}>its model calls</a></p>`}`;
+}
+
+/** All work of the tenant, whatever its kind. @param {{ query: URLSearchParams, me: any }} props */
+export function Runs({ query, me }) {
   const filter = filterOf(query, fields);
+  const names = useKeyNames(me, filter.keyId !== "");
   const list = useJobList(
     `/jobs?${toListQuery(filter)}`,
     useMemo(() => fitsOf(filter), [query]),
   );
   /** @param {object} change */
   const choose = (change) => navigate(`${path}?${toQuery({ ...filter, ...change })}`);
+  if (filter.documentId && list.items[0]?.title) names.set(filter.documentId, list.items[0].title); // as each of them has it
   return html`<h1>Runs</h1><${Filters} key=${query.toString()} path=${path} filter=${filter}>
       <${Choice} label="Kind" value=${filter.kind} options=${kinds} all="all" onChange=${(/** @type {string} */ kind) => choose({ kind })} />
       <${Choice} label="Status" value=${filter.status} options=${states} all="all" onChange=${(/** @type {string} */ status) => choose({ status })} />
       <${DefinitionChoice} filter=${filter} onChoose=${choose} />
-    </${Filters}><${Given} path=${path} filter=${filter} labels=${labels} /><${Many} filter=${filter} onDone=${list.reload} />
-    <${Table} list=${list} columns=${["What", "Kind", "Status", "Who", "Cost", "Begun", "Took"]} row=${row} empty=${firstSteps} />`;
+    </${Filters}><${Given} path=${path} filter=${filter} labels=${labels} names=${names} /><${Many} filter=${filter} onDone=${list.reload} />
+    <${Table} list=${list} columns=${columns} row=${row} empty=${firstSteps} />`;
 }
 
 /** Starts the same again. @param {any} about @param {any} detail */
@@ -155,15 +172,22 @@ const aboutLabels = {
   responseId: "Response",
 };
 
-/** What a job works on: an id with its page, or a collection. @param {string} name @param {string} value */
-const aboutValue = (name, value) =>
-  name === "collection"
-    ? html`<a href=${`/console/documents?${toQuery({ collection: value })}`}>${value}</a> (<a href=${`${path}?${toQuery({ collection: value })}`}>its runs</a>)`
-    : html`<${IdLink} id=${value} />`;
+/** Ids of a run whose page is this one. */
+const own = ["runId", "executionId"];
 
-/** One job, live, with what it works on. @param {{ id: string }} props */
-export function Run({ id }) {
+/** What a job works on: an id with its page, or a collection. @param {string} name @param {string} value @param {string | undefined} title of the job, which a document's is too */
+function aboutValue(name, value, title) {
+  const itsRuns = html`(<a href=${`${path}?${toQuery({ [name]: value })}`}>its runs</a>)`;
+  if (name === "collection")
+    return html`<a href=${`/console/documents?${toQuery({ collection: value })}`}>${value}</a> ${itsRuns}`;
+  if (name === "documentId") return html`<${IdLink} id=${value} text=${title} /> ${itsRuns}`;
+  return own.includes(name) ? html`<${Id} id=${value} />` : html`<${IdLink} id=${value} />`;
+}
+
+/** One job, live, with what it works on. @param {{ id: string, me: any }} props */
+export function Run({ id, me }) {
   const job = useLoad(`/jobs/${id}`);
+  const names = useKeyNames(me);
   const detailed = job.value && detailOf(job.value.about);
   const detail = useLoad(detailed?.path);
   const reload = useCallback(() => {
@@ -182,7 +206,11 @@ export function Run({ id }) {
       ["Kind", kind],
       ["Job", html`<${Id} id=${id} />`],
       ["Started by", startedBy && html`<a href=${`/console/runs?${toQuery({ startedBy })}`}>${startedBy}</a>`],
-      ["Key", keyId && html`<${IdLink} id=${keyId} /> (<a href=${`/console/runs?${toQuery({ keyId })}`}>its runs</a>)`],
+      [
+        "Key",
+        keyId &&
+          html`<${IdLink} id=${keyId} text=${names.get(keyId)} /> (<a href=${`/console/runs?${toQuery({ keyId })}`}>its runs</a>)`,
+      ],
       ["Started by the job", parentJobId && html`<${IdLink} id=${parentJobId} />`],
       ["Model calls", html`<a href=${`/console/calls?${toQuery({ jobId: id })}`}>those of this job</a>`],
       ["Cost", money(costUsd)],
@@ -194,36 +222,36 @@ export function Run({ id }) {
       ["Trace", traceId && html`<code>${traceId}</code>`],
       ...Object.entries(about)
         .filter(([name]) => !detail.value || !["agentId", "workflowId"].includes(name)) // which the run's own part shows
-        .map(([name, value]) => /** @type {const} */ ([aboutLabels[name] ?? name, aboutValue(name, value)])),
+        .map(([name, value]) => /** @type {const} */ ([aboutLabels[name] ?? name, aboutValue(name, value, title)])),
     ]} />
     <${Problem} error=${error} /><${Actions} job=${job.value} detail=${detail.value} onChange=${reload} />
     <${Problem} error=${detail.error} />
     ${detailed && detail.value ? html`<${detailed.View} run=${detail.value} />` : null}
-    ${detailed ? null : html`<${Text} value=${result} label="The result" />`}`;
+    ${detailed || result === undefined ? null : html`<h2>Result</h2><${Text} value=${result} label="The result" />`}`;
 }
 
-/** The job of a run that is known by its own id. @param {{ path: string }} props */
-function RunOf({ path }) {
+/** The job of a run that is known by its own id. @param {{ path: string, me: any }} props */
+export function RunOf({ path, me }) {
   const run = useLoad(path);
   const jobId = run.value?.jobId;
   if (!jobId) return html`<h1>Run</h1><${Problem} error=${run.error} />`;
-  return html`<${Run} id=${jobId} />`;
+  return html`<${Run} id=${jobId} me=${me} />`;
 }
 
-/** An agent's run; one that another run called has that run's job, so it is shown by itself. @param {{ id: string }} props */
-export function AgentRun({ id }) {
+/** An agent's run; one that another run called has that run's job, so it is shown by itself. @param {{ id: string, me: any }} props */
+export function AgentRun({ id, me }) {
   const run = useLoad(`/runs/${id}/trail`);
   const [isInner, setIsInner] = useState(false);
   useEffect(() => setIsInner(run.value?.parentRunId !== undefined), [run.value]);
   const jobId = run.value?.jobId;
   useJobChanges(useCallback((job) => (!job || job.jobId === jobId ? run.reload() : undefined), [jobId, run.reload]));
   if (!run.value) return html`<h1>Agent run</h1><${Problem} error=${run.error} />`;
-  if (!isInner) return html`<${Run} id=${run.value.jobId} />`;
+  if (!isInner) return html`<${Run} id=${run.value.jobId} me=${me} />`;
   return html`<h1>${run.value.agentName} <${Badge} text=${run.value.status} /></h1>
     <${Facts} facts=${[["Called by", html`<${IdLink} id=${run.value.parentRunId} />`]]} /><${AgentRunView} run=${run.value} />`;
 }
 
-/** @param {{ id: string }} props */
-export function CompositeRun({ id }) {
-  return html`<${RunOf} path=${`/composite/executions/${id}`} />`;
+/** @param {{ id: string, me: any }} props */
+export function CompositeRun({ id, me }) {
+  return html`<${RunOf} path=${`/composite/executions/${id}`} me=${me} />`;
 }

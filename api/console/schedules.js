@@ -5,7 +5,7 @@ import { useDefinitionNames } from "./filters.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
 import { navigate } from "./router.js";
-import { Badge, Copy, Facts, Field, IdLink, Problem, Table, Text, Time } from "./ui.js";
+import { Badge, Copy, duration, Facts, Field, IdLink, Problem, Table, Text, Time } from "./ui.js";
 
 /** What starts without a request, and what is told to servers elsewhere. */
 
@@ -18,7 +18,12 @@ const targetText = ({ agentId, workflowId, composite, ingest, refresh }, names) 
 };
 
 /** When a schedule fires, in words. @param {any} one */
-const timesText = ({ cron, every, at, timezone }) => `${cron ?? (every ? `every ${every / 1000} s` : at)}, ${timezone}`;
+const timesText = ({ cron, every, at, timezone }) =>
+  cron
+    ? html`<code>${cron}</code>, ${timezone}`
+    : every
+      ? `every ${duration(every)}`
+      : html`once, <${Time} at=${at} />`;
 
 /** A time as clocks of a zone show it. @param {string} at @param {string} timeZone */
 const inZone = (at, timeZone) =>
@@ -55,12 +60,21 @@ const firingRow = (one) => html`<tr><td><${Time} at=${one.slotAt} /></td><td><${
   <td>${one.manual ? "by hand" : ""} ${one.missed ? `${one.missed} more were missed` : ""} ${one.error?.message ?? one.reason ?? ""}</td></tr>`;
 const firingColumns = ["For", "Status", "Job", "About"];
 
-/** Leaves a page for the list when what it shows is deleted. @param {string} path @param {string} what */
-const removal = (path, what) => async () => {
-  if (!confirm(`Delete this ${what}?`)) return;
-  await remove(path);
-  navigate("/console/schedules");
-};
+/**
+ * Lets what a page shows rest, or go on, and deletes it, which leaves the page for the list.
+ * @param {{ path: string, what: string, value: any, fields: readonly string[], onChanged: () => void, children?: any }} props `fields`: of a view, those that can be written
+ */
+function Writes({ path, what, value, fields, onChanged, children }) {
+  const { run, error, isBusy } = useAction();
+  const body = { ...bodyOf(value, fields), enabled: !value.enabled };
+  const drop = async () => {
+    if (!confirm(`Delete this ${what}?`)) return;
+    await remove(path);
+    navigate("/console/schedules");
+  };
+  return html`<p class="actions">${children}<button type="button" disabled=${isBusy} onClick=${() => run(() => put(path, body), onChanged)}>${value.enabled ? "Disable" : "Enable"}</button>
+    <button type="button" class="rejected" disabled=${isBusy} onClick=${() => run(drop)}>Delete</button></p><${Problem} error=${error} />`;
+}
 
 /** A body of a replacement: what of a view can be written. @param {any} view @param {readonly string[]} fields */
 const bodyOf = (view, fields) =>
@@ -79,6 +93,7 @@ const scheduleFields = [
   "version",
 ];
 const triggerFields = ["event", "when", "target", "inputFrom", "version"];
+const webhookFields = ["url", "events", "description", "version"];
 
 /** @param {{ id: string }} props */
 function Schedule({ id }) {
@@ -92,19 +107,15 @@ function Schedule({ id }) {
     firings.reload();
   };
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const toggle = () =>
-    run(() => put(`/schedules/${id}`, { ...bodyOf(value, scheduleFields), enabled: !value.enabled }), again);
   return html`<h1>${value.name} ${stateOf(value)}</h1>
-    <${Facts} facts=${[["Times", timesText(value)], ["Starts", targetText(value.target, names)], ["When the job before has not ended", value.overlap], ["Firings that were missed", value.catchUp], ["Jitter", value.jitterMs ? `${value.jitterMs} ms` : ""], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
+    <${Facts} facts=${[["Times", timesText(value)], ["Starts", targetText(value.target, names)], ["When the job before has not ended", value.overlap === "queue" ? "a firing waits for it" : "a firing is left out"], ["Firings that were missed", value.catchUp === "one" ? "one is made for all of them" : "are left out"], ["Jitter", value.jitterMs ? duration(value.jitterMs) : ""], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
     <${Text} value=${value.input} label="The input" />
-    <p class="actions"><button type="button" disabled=${isBusy} onClick=${() => run(() => post(`/schedules/${id}/run`, undefined), again)}>Start it now</button>
-      <button type="button" disabled=${isBusy} onClick=${toggle}>${value.enabled ? "Disable" : "Enable"}</button>
-      <button type="button" disabled=${isBusy} onClick=${() => run(removal(`/schedules/${id}`, "schedule"))}>Delete</button></p><${Problem} error=${failure} />
+    <${Writes} path=${`/schedules/${id}`} what="schedule" value=${value} fields=${scheduleFields} onChanged=${again}><button type="button" disabled=${isBusy} onClick=${() => run(() => post(`/schedules/${id}/run`, undefined), again)}>Start it now</button></${Writes}><${Problem} error=${failure} />
     <h2>Next times</h2>${
       value.nextTimes.length === 0
         ? html`<p class="hint">There are none.</p>`
         : html`<div class="scroll" tabindex="0" role="region" aria-label="Next times"><table><thead><tr><th scope="col">Your time, ${own}</th><th scope="col">${value.timezone}</th></tr></thead>
-      <tbody>${value.nextTimes.map((/** @type {string} */ at) => html`<tr><td><time dateTime=${at}>${inZone(at, own)}</time></td><td>${inZone(at, value.timezone)}</td></tr>`)}</tbody></table></div>`
+      <tbody>${value.nextTimes.map((/** @type {string} */ at) => html`<tr><td><time dateTime=${at}>${inZone(at, own)}</time></td><td><time dateTime=${at}>${inZone(at, value.timezone)}</time></td></tr>`)}</tbody></table></div>`
     }
     <h2>Firings</h2><${Table} list=${firings} columns=${firingColumns} row=${firingRow} empty="It has not fired yet." />`;
 }
@@ -114,20 +125,16 @@ export function Trigger({ id }) {
   const { value, error, reload } = useLoad(`/triggers/${id}`);
   const firings = useList(`/triggers/${id}/firings?limit=50`);
   const names = useDefinitionNames();
-  const { run, error: failure, isBusy } = useAction();
   if (!value) return html`<h1>Trigger</h1><${Problem} error=${error} />`;
-  const toggle = () =>
-    run(() => put(`/triggers/${id}`, { ...bodyOf(value, triggerFields), enabled: !value.enabled }), reload);
   return html`<h1>On ${value.event} ${stateOf(value)}</h1>
     <${Facts} facts=${[["If", value.when && html`<code>${value.when}</code>`], ["Starts", targetText(value.target, names)], ["With", value.inputFrom && html`<code>${value.inputFrom}</code>`], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
-    <p class="actions"><button type="button" disabled=${isBusy} onClick=${toggle}>${value.enabled ? "Disable" : "Enable"}</button>
-      <button type="button" disabled=${isBusy} onClick=${() => run(removal(`/triggers/${id}`, "trigger"))}>Delete</button></p><${Problem} error=${failure} />
+    <${Writes} path=${`/triggers/${id}`} what="trigger" value=${value} fields=${triggerFields} onChanged=${reload} />
     <h2>Firings</h2><${Table} list=${firings} columns=${firingColumns} row=${firingRow} empty="It has not started anything yet." />`;
 }
 
 /** @param {{ id: string }} props */
 export function Webhook({ id }) {
-  const { value, error } = useLoad(`/webhooks/${id}`);
+  const { value, error, reload } = useLoad(`/webhooks/${id}`);
   const deliveries = useList(`/webhooks/${id}/deliveries?limit=50`);
   const { run, error: failure, isBusy } = useAction();
   if (!value) return html`<h1>Webhook</h1><${Problem} error=${error} />`;
@@ -136,14 +143,14 @@ export function Webhook({ id }) {
     const last = one.log.at(-1);
     const replay = () =>
       run(() => post(`/webhooks/${id}/deliveries/${one.deliveryId}/replay`, undefined), deliveries.reload);
-    return html`<tr><td><${Time} at=${one.createdAt} /></td><td>${one.type}</td><td><${Badge} text=${one.status === "delivered" ? "completed" : one.status} /></td>
-      <td>${one.attempts}</td><td>${last?.error?.message ?? last?.status ?? ""}</td><td><${Text} value=${one.message} label="The message" /></td>
+    return html`<tr><td><${Time} at=${one.createdAt} /></td><td class="long"><code>${one.type}</code><details><summary>The message</summary><pre tabindex="0">${JSON.stringify(one.message, null, 2)}</pre></details></td><td><${Badge} text=${one.status} /></td>
+      <td>${one.attempts}</td><td class="name">${last?.error?.message ?? last?.status ?? ""}</td>
       <td>${one.status === "pending" ? html`next <${Time} at=${one.nextAt} />` : html`<button type="button" disabled=${isBusy} onClick=${replay}>Send again</button>`}</td></tr>`;
   };
   return html`<h1>Webhook <${Badge} text=${value.enabled ? "ready" : "disabled"} /></h1>
-    <${Facts} facts=${[["To", html`<code>${value.url}</code>`], ["Of", value.events.join(", ")], ["About", value.description], ["Made by", value.createdBy]]} />
-    <p class="actions"><button type="button" disabled=${isBusy} onClick=${() => run(removal(`/webhooks/${id}`, "webhook"))}>Delete</button></p><${Problem} error=${failure} />
-    <h2>Deliveries</h2><${Table} list=${deliveries} columns=${["Made", "Type", "Status", "Attempts", "Last answer", "Message", ""]} row=${row} empty="Nothing was told yet." />`;
+    <${Facts} facts=${[["To", html`<code>${value.url}</code>`], ["Told of", value.events.join(", ")], ["About", value.description], ["Ends", value.endsAt && html`<${Time} at=${value.endsAt} />`], ["Made by", value.createdBy], ["Changed", html`<${Time} at=${value.updatedAt} />`]]} />
+    <${Writes} path=${`/webhooks/${id}`} what="webhook" value=${value} fields=${webhookFields} onChanged=${reload} /><${Problem} error=${failure} />
+    <h2>Deliveries</h2><${Table} list=${deliveries} columns=${["Made", "Message", "Status", "Attempts", "Last answer", ""]} row=${row} empty="Nothing was told yet." />`;
 }
 
 /** Servers that post events, and addresses that are told: for admins. */
@@ -151,7 +158,7 @@ function Servers() {
   const sources = useList("/event-sources?limit=50");
   const webhooks = useList("/webhooks?limit=50");
   return html`<h2>Event sources</h2><${Table} list=${sources} columns=${["Source", "Signs as", "Event", "Posts to"]} row=${(/** @type {any} */ one) => html`<tr><td>${one.name}</td><td>${one.kind}</td><td>${one.event}</td><td><code>${one.path}</code> <${Copy} text=${location.origin + one.path} what="the address" /></td></tr>`} empty=${html`None yet. <a href="/docs#postEventSources">Make one by the API</a>: a server then posts events here, which triggers wait for.`} />
-    <h2>Webhooks</h2><${Table} list=${webhooks} columns=${["To", "Of", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.webhookId} text=${one.url} /></td><td>${one.events.join(", ")}</td><td>${stateOf(one)}</td></tr>`} empty="No server is told. Make a webhook: it is told of ends of jobs and of approvals." />
+    <h2>Webhooks</h2><${Table} list=${webhooks} columns=${["To", "Told of", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.webhookId} text=${one.url} /></td><td>${one.events.join(", ")}</td><td>${stateOf(one)}</td></tr>`} empty="No server is told. Make a webhook: it is told of ends of jobs and of approvals." />
     <${NewByJson} label="Make a webhook" path="/webhooks" onMade=${webhooks.reload} example=${{ url: "https://desk.example.com/told", events: ["job.failed", "approval.requested"] }} />`;
 }
 
@@ -169,7 +176,7 @@ function All({ me }) {
   return html`<h1>Schedules and events</h1><h2>Schedules</h2>
     <${Table} list=${schedules} columns=${["Schedule", "Times", "Next", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.scheduleId} text=${one.name} /></td><td>${timesText(one)}</td><td><${Time} at=${one.nextAt} /></td><td>${targetText(one.target, names)}</td><td>${stateOf(one)}</td></tr>`} empty="Nothing is scheduled. Make a schedule: it starts an agent, a workflow or a reading of documents at its times." />
     <${NewByJson} label="Make a schedule" path="/schedules" onMade=${schedules.reload} example=${{ name: "Morning report", cron: "0 9 * * 1-5", timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, target: { agentId: "agt_…" }, input: "What came in yesterday?" }} />
-    <h2>Triggers</h2><${Table} list=${triggers} columns=${["Event", "If", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.triggerId} text=${one.event} /></td><td><code>${one.when ?? ""}</code></td><td>${targetText(one.target, names)}</td><td>${stateOf(one)}</td></tr>`} empty="Nothing is triggered. Make a trigger: it starts a workflow or an agent when an event comes in." />
+    <h2>Triggers</h2><${Table} list=${triggers} columns=${["Event", "If", "Starts", "State"]} row=${(/** @type {any} */ one) => html`<tr><td><${IdLink} id=${one.triggerId} text=${one.event} /></td><td>${one.when ? html`<code>${one.when}</code>` : "always"}</td><td>${targetText(one.target, names)}</td><td>${stateOf(one)}</td></tr>`} empty="Nothing is triggered. Make a trigger: it starts a workflow or an agent when an event comes in." />
     <${NewByJson} label="Make a trigger" path="/triggers" onMade=${triggers.reload} example=${{ event: "ticket.opened", when: "event.data.priority == 'high'", target: { workflowId: "wf_…" } }} />
     ${me.role === "member" ? html`<p class="hint">Admins manage event sources and webhooks.</p>` : html`<${Servers} />`}`;
 }

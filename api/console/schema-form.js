@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { html } from "./html.js";
-import { Choice, Field } from "./ui.js";
+import { Choice, Field, inWords } from "./ui.js";
 
 /** Fields of a form, made from the JSON Schema of what they hold. */
 
@@ -63,18 +63,19 @@ function Lines({ label, value, onChange }) {
  * @param {{ name: string, schema: any, value: any, isRequired?: boolean, collections: readonly string[], onChange: (value: any) => void }} props
  */
 export function SchemaField({ name, schema, value, isRequired = false, collections, onChange }) {
-  const label = isRequired ? name : `${name} (optional)`;
+  const label = isRequired ? inWords(name) : `${inWords(name)} (optional)`;
+  const about = { title: schema.description, placeholder: schema.default };
   if (name === "collection")
     return html`<${CollectionPicker} value=${value} names=${collections} onChange=${onChange} />`;
   const canBeTrue = schema.anyOf?.some((/** @type {any} */ one) => one.const === true);
   if (schema.type === "boolean" || (canBeTrue && (value === undefined || value === true)))
-    return html`<${Check} label=${name} value=${value} onChange=${onChange} />`;
+    return html`<${Check} label=${inWords(name)} value=${value} onChange=${onChange} />`;
   if (schema.enum)
     return html`<${Choice} label=${label} value=${value ?? ""} options=${schema.enum} all="…" onChange=${(/** @type {string} */ text) => onChange(text || undefined)} />`;
   if (schema.type === "integer" || schema.type === "number")
-    return html`<${Field} label=${label} type="number" step="any" value=${value ?? ""} required=${isRequired} onInput=${(/** @type {string} */ text) => onChange(text === "" ? undefined : Number(text))} />`;
+    return html`<${Field} ...${about} label=${label} type="number" step="any" value=${value ?? ""} required=${isRequired} onInput=${(/** @type {string} */ text) => onChange(text === "" ? undefined : Number(text))} />`;
   if (schema.type === "string")
-    return html`<${Field} label=${label} value=${value ?? ""} required=${isRequired} onInput=${(/** @type {string} */ text) => onChange(text || undefined)} />`;
+    return html`<${Field} ...${about} label=${label} value=${value ?? ""} required=${isRequired} onInput=${(/** @type {string} */ text) => onChange(text || undefined)} />`;
   if (schema.type === "array" && schema.items?.type === "string")
     return html`<${Lines} label=${label} value=${value} onChange=${onChange} />`;
   return html`<${JsonField} label=${`${label}, as JSON`} value=${value} onChange=${onChange} />`;

@@ -34,7 +34,7 @@ function SignInForm({ onSignedIn }) {
  */
 export function SignIn({ onSignedIn }) {
   return html`<main><h1>Sign in</h1><${SignInForm} onSignedIn=${onSignedIn} />
-    <p class="hint">Programs: <a href="/docs">API reference</a>, <code>/v1</code> for clients of OpenAI's API, <code>/mcp</code> for tools.
+    <p class="hint">Programs: <a href="/docs">API reference</a>, <code>/v1</code> for clients of OpenAI's API, <code>/mcp</code> for tools.${" "}
     <a href="/widget/demo">Widget demo</a>. <a href="/readyz">Readiness</a>. <a href="/console/operator">Operator</a>.</p></main>`;
 }
 

@@ -17,6 +17,7 @@ const places = {
   f: { screen: "feedback", title: "Feedback" },
   u: { screen: "usage", title: "Usage" },
   k: { screen: "keys", title: "Keys and limits" },
+  g: { screen: "guards", title: "Guards" },
 };
 /** How long the second key of two may be waited for, in ms. */
 const SECOND_MS = 1_500;

@@ -11,6 +11,9 @@ export const Output = ({ value, label }) =>
     ? html`<${Markdown} text=${value} />`
     : html`<${Text} value=${value} label=${label} />`;
 
+/** What becomes of approvals of calls that are not made then, which is no failure. */
+const unmade = ["rejected", "expired", "cancelled"];
+
 /** @param {any} action */
 const call = ({
   action,
@@ -24,7 +27,7 @@ const call = ({
   startedAt,
   finishedAt,
 }) => html`<div class="call">
-  <h4>${action} ${isError ? html`<${Badge} text="failed" />` : null} <span class="meta">${between(startedAt, finishedAt)}</span></h4>
+  <h4>${action} ${isError && !unmade.includes(approval?.status) ? html`<${Badge} text="failed" />` : null} <span class="meta">${between(startedAt, finishedAt)}</span></h4>
   <${Text} value=${actionInput} label="The input" />
   ${approval ? html`<p><${IdLink} id=${approval.approvalId} text="Approval" /> <${Badge} text=${approval.status} /> ${approval.decidedBy ?? ""}</p>` : null}
   ${runId ? html`<p><${IdLink} id=${runId} text="Its own run" /></p>` : null}
@@ -59,7 +62,7 @@ const agentStep = (step, times) => {
   const isAnswer = step.action === "final_answer";
   return html`<li class=${step.isError ? "failed" : ""}>
     <h3>${isAnswer ? "Answer" : step.action}</h3>
-    <p class="meta"><${Time} at=${step.startedAt} /> ${shown(times)}${times.model + times.tools > 0 ? ", " : ""}${step.model}, ${number(step.tokens)} tokens, ${money(step.costUsd)}, <${IdLink} id=${step.logId} text="model call" /></p>
+    <p class="meta"><${Time} at=${step.startedAt} />, ${shown(times)}${times.model + times.tools > 0 ? ", " : ""}${step.model}, ${number(step.tokens)} tokens, ${money(step.costUsd)}, <${IdLink} id=${step.logId} text="model call" /></p>
     ${step.thought && !isAnswer ? html`<${Markdown} text=${step.thought} />` : null}
     ${isAnswer ? null : (step.actions ?? [step]).map(call)}
   </li>`;
@@ -109,7 +112,7 @@ export function AgentRunView({ run }) {
     [
       "Audit log",
       integrity.verified
-        ? html`<${Badge} text="intact" /> ${integrity.entries} entries, head <code>${integrity.head}</code>`
+        ? html`<${Badge} text="intact" /> ${integrity.entries} ${integrity.entries === 1 ? "entry" : "entries"}, head <code>${integrity.head}</code>`
         : html`<${Badge} text="broken" /> at entry ${integrity.breach?.seq}: ${integrity.breach?.problem}`,
     ],
   ]} />
@@ -133,7 +136,7 @@ const compositeStep = ({
   startedAt,
   finishedAt,
 }) => html`<li class=${status === "failed" ? "failed" : ""}>
-  <h3>${step}</h3><p class="meta"><${Time} at=${startedAt} /> ${between(startedAt, finishedAt)}, ${role}, ${model}, ${number(tokens)} tokens, ${money(costUsd)} ${logId ? html`<${IdLink} id=${logId} text="model call" />` : null}</p>
+  <h3>${step}</h3><p class="meta"><${Time} at=${startedAt} />, ${between(startedAt, finishedAt)}, ${role}, ${model}, ${number(tokens)} tokens, ${money(costUsd)} ${logId ? html`<${IdLink} id=${logId} text="model call" />` : null}</p>
   <${Problem} error=${error} /><${Output} value=${output} label="The answer" /></li>`;
 
 /** @param {{ run: any }} props */
@@ -142,5 +145,6 @@ export function CompositeView({ run }) {
   return html`<${Facts} facts=${[["Pattern", pattern], ["Profile", profile], ["Models", models?.join(", ")], ["Used", `${number(sum(steps.map((/** @type {any} */ one) => one.tokens)))} tokens, ${money(sum(steps.map((/** @type {any} */ one) => one.costUsd)))}`]]} />
     ${input === undefined ? null : html`<h2>Input</h2><${Text} value=${input} label="The input" />`}
     <h2>Model calls</h2><ol class="timeline">${steps.map(compositeStep)}</ol>
+    ${result?.output ? html`<h2>Answer</h2><${Markdown} text=${result.output} />` : null}
     ${result === undefined ? null : html`<h2>Result</h2><${Text} value=${result} label="The result" />`}`;
 }

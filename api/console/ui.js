@@ -8,7 +8,7 @@ import { MAX_FRESH } from "./rows.js";
 /** Parts of every screen. */
 
 const ended = new Map(Object.entries({ expired: "stale", cancelled: "stale", rejected: "refused", paused: "stale" }));
-const good = ["completed", "started", "approved", "indexed", "ready", "up", "intact", "right"];
+const good = ["completed", "delivered", "started", "approved", "indexed", "ready", "up", "intact", "right"];
 const busy = [
   "starting",
   "waiting",
@@ -45,25 +45,43 @@ export function IdLink({ id, text }) {
   return address === undefined ? shown : html`<a href=${address}>${shown}</a>`;
 }
 
-/** @param {number | undefined} usd */
-export const money = (usd) =>
-  usd === undefined ? "" : usd === 0 ? "$0" : usd < 0.0001 ? "< $0.0001" : `$${usd.toFixed(usd < 0.01 ? 4 : 2)}`;
+/** @param {number | undefined} usd @param {number} [step] the least difference that must show */
+export const money = (usd, step = usd) =>
+  usd === undefined
+    ? ""
+    : usd === 0
+      ? "$0"
+      : usd < 0.0001
+        ? "< $0.0001"
+        : `$${usd.toFixed(Number(step) < 0.01 ? 4 : 2)}`;
+
+/** A name of the API as a label: `maxIterations` is Max iterations, `ip_address` is IP address. @param {string} name */
+export const inWords = (name) =>
+  name
+    .replaceAll("_", " ")
+    .replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+    .replace(/ (ms|usd)$/, (_, unit) => (unit === "ms" ? ", in ms" : ", in USD"))
+    .replace(/^ms$/, "milliseconds")
+    .replace(/^(?:(?:ssn|iban|ip)\b|.)/, (first) => first.toUpperCase());
+
+/** A number stays on the line of its unit. */
+const NBSP = "\u00a0";
 
 /** @param {number | undefined} ms */
 export const duration = (ms) =>
   ms === undefined
     ? ""
     : ms < 1000
-      ? `${Math.round(ms)} ms`
+      ? `${Math.round(ms)}${NBSP}ms`
       : ms < 10_000
-        ? `${(ms / 1000).toFixed(1)} s`
+        ? `${(ms / 1000).toFixed(1)}${NBSP}s`
         : ms < 120_000
-          ? `${Math.round(ms / 1000)} s`
+          ? `${Math.round(ms / 1000)}${NBSP}s`
           : ms < 2 * 3_600_000
-            ? `${Math.round(ms / 60_000)} min`
+            ? `${Math.round(ms / 60_000)}${NBSP}min`
             : ms < 48 * 3_600_000
-              ? `${Math.round(ms / 3_600_000)} h`
-              : `${Math.round(ms / 86_400_000)} days`;
+              ? `${Math.round(ms / 3_600_000)}${NBSP}h`
+              : `${Math.round(ms / 86_400_000)}${NBSP}days`;
 
 /** Time between two moments, in ms; 0 where one is not known. @param {string | undefined} from @param {string | undefined} to */
 export const span = (from, to) => (from && to ? Math.max(Date.parse(to) - Date.parse(from), 0) : 0);
@@ -80,7 +98,7 @@ const units = ["bytes", "kB", "MB", "GB", "TB"];
 export function bytes(count) {
   const at = Math.min(Math.floor(Math.log10(Math.max(count, 1)) / 3), units.length - 1);
   const value = count / 1_000 ** at;
-  return `${at === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[at]}`;
+  return `${at === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)}${NBSP}${units[at]}`;
 }
 
 /** Names with values; what has no value is left out. @param {{ facts: readonly (readonly [string, any])[] }} props */

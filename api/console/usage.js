@@ -1,11 +1,12 @@
 import { toQuery } from "./api.js";
 import { Chart } from "./chart.js";
 import { Download } from "./export.js";
+import { useKeyNames } from "./filters.js";
 import { html } from "./html.js";
 import { useLoad } from "./load.js";
 import { daysOf, nameOfRange, ranges, readRange } from "./ranges.js";
 import { navigate } from "./router.js";
-import { Choice, duration, Facts, Field, IdLink, money, number, Problem, Table } from "./ui.js";
+import { Choice, duration, Facts, Field, inWords, money, number, Problem, Table } from "./ui.js";
 
 /** What the calls came to: over time, and by what made them. */
 
@@ -65,12 +66,6 @@ function Charts({ data, before, nameOf }) {
     <div class="grid charts">${charts}${latency("Latency", "latencyMs")}${latency("First token", "firstTokenMs")}</div>`;
 }
 
-/** The names that owners gave their keys. @param {any} keys */
-const namesOf = (keys) =>
-  new Map(
-    (keys?.data ?? []).map((/** @type {any} */ key) => [key.keyId, key.name ?? `${key.keyPreview} ${key.subject}`]),
-  );
-
 /** First and last day of a range of one's own. @param {{ from: string, to: string, onChoose: (days: { from: string, to: string }) => void }} props */
 function OwnDays({ from, to, onChoose }) {
   /** @param {string} from @param {string} to */
@@ -93,7 +88,7 @@ export function Usage({ query, me }) {
   const before = useLoad(isCompared ? seriesPath(span.before, { step: series.value?.step }) : undefined);
   const days = daysOf(span);
   const rows = useLoad(`/usage?${toQuery({ groupBy: group, ...days, ...(group === "subject" ? {} : filter) })}`);
-  const names = namesOf(useLoad(me.role === "owner" && group === "key" ? "/keys?limit=200" : undefined).value);
+  const names = useKeyNames(me, group === "key" || filter.key !== "");
   /** @param {object} change */
   const addressOf = (change) => {
     const own = span.range === "own" ? { from: span.firstDay, to: span.lastDay } : {};
@@ -112,8 +107,8 @@ export function Usage({ query, me }) {
   /** @param {any} row */
   const toRow = (
     row,
-  ) => html`<tr><td class="name">${nameOf(row)}</td><td>${number(row.requests)}</td><td>${number(row.errors)}</td><td>${number(row.inputTokens)} / ${number(row.outputTokens)}</td>
-    <td>${money(row.costUsd)}</td><td>${percentiles(row, "latencyMs") ?? ""}</td><td>${percentiles(row, "firstTokenMs") ?? ""}</td></tr>`;
+  ) => html`<tr><td class="name">${nameOf(row)}</td><td>${number(row.requests)}</td><td>${number(row.errors)}</td><td><span class="whole">${number(row.inputTokens)} / ${number(row.outputTokens)}</span></td>
+    <td>${money(row.costUsd)}</td><td><span class="whole">${percentiles(row, "latencyMs") ?? ""}</span></td><td><span class="whole">${percentiles(row, "firstTokenMs") ?? ""}</span></td></tr>`;
   const list = { items: rows.value?.data ?? [], isLoaded: rows.value !== undefined, next: null, error: rows.error };
   const given = filters.filter((name) => filter[name]);
   return html`<h1>Usage</h1><div class="actions">
@@ -121,12 +116,12 @@ export function Usage({ query, me }) {
       ${span.range === "own" ? html`<${OwnDays} from=${span.firstDay} to=${span.lastDay} onChoose=${choose} />` : null}
       <${Choice} label="Group by" value=${group} options=${groups} onChange=${(/** @type {string} */ value) => choose({ group: value })} />
       <label><input type="checkbox" checked=${isCompared} onChange=${(/** @type {any} */ event) => choose({ compare: event.target.checked ? "1" : "" })} /> Compare with the time before</label></div>
-    ${given.map((name) => html`<p class="meta name">Only ${name} <${IdLink} id=${filter[name]} />. <a href=${addressOf({ [name]: "" })}>All</a></p>`)}
+    ${given.map((name) => html`<p class="meta name">Only ${name} <b>${names.get(filter[name] ?? "") ?? filter[name]}</b>. <a href=${addressOf({ [name]: "" })}>All</a></p>`)}
     ${group === "subject" ? html`<p class="hint">Subjects are counted by the day, for all calls.</p>` : null}
     <${Problem} error=${series.error ?? before.error} />
     ${series.value ? html`<${Charts} data=${series.value} before=${before.value} nameOf=${(/** @type {string} */ name) => names.get(name) ?? name} />` : html`<p class="busy-note" role="status">Loading …</p>`}
     <h2>By ${group}</h2>${rows.value ? html`<${Facts} facts=${[["Days", days.from === days.to ? days.from : `${days.from} to ${days.to}`], ["Calls", number(rows.value.total.requests)], ["Failed", number(rows.value.total.errors)], ["Spend", money(rows.value.total.costUsd)], ["Latency p50 / p95 / p99", percentiles(rows.value.total, "latencyMs")]]} />` : null}
-    <${Table} list=${list} columns=${[group, "Calls", "Errors", "Tokens in / out", "Spend", "Latency p50 / p95 / p99", "First token"]} row=${toRow} empty=${html`No calls in these days. Ask a model in the <a href="/console/playground">playground</a>.`} />
+    <${Table} list=${list} columns=${[inWords(group), "Calls", "Errors", "Tokens in / out", "Spend", "Latency p50 / p95 / p99", "First token"]} row=${toRow} empty=${html`No calls in these days. Ask a model in the <a href="/console/playground">playground</a>.`} />
     <${Download} name=${`Usage by ${group}`} rows=${list.items} />
     <p class="hint">The table counts whole days; days are in UTC. Percentiles are of calls that a provider completed, within 13 %.</p>`;
 }

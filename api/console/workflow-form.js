@@ -3,7 +3,7 @@ import { useList } from "./load.js";
 import { ModelChoice, useChoices } from "./playground-models.js";
 import { bodyOf } from "./reference.js";
 import { Check, CollectionPicker, JsonField, withField } from "./schema-form.js";
-import { Choice, Field } from "./ui.js";
+import { Choice, Field, inWords } from "./ui.js";
 
 /** A workflow as a list of steps, and a picture of its flow. What the list does not show stays as it is. */
 
@@ -88,20 +88,21 @@ function listsIn(step, onChange = () => undefined) {
 function StepField({ name, kind, value, offered, onChange }) {
   /** @param {string} text */
   const change = (text) => onChange(text === "" ? undefined : text);
+  const label = inWords(name);
   if (Array.isArray(kind))
-    return html`<${Choice} label=${name} value=${value ?? ""} options=${kind} all="…" onChange=${change} />`;
+    return html`<${Choice} label=${label} value=${value ?? ""} options=${kind} all="…" onChange=${change} />`;
   if (kind === "model")
-    return html`<${ModelChoice} label=${name} value=${value === "auto" ? "" : (value ?? "")} choices=${offered.choices} onChange=${(/** @type {string} */ model) => onChange(model || "auto")} />`;
+    return html`<${ModelChoice} label=${label} value=${value === "auto" ? "" : (value ?? "")} choices=${offered.choices} onChange=${(/** @type {string} */ model) => onChange(model || "auto")} />`;
   if (kind === "agent")
-    return html`<${Choice} label="agent" value=${value ?? ""} options=${offered.agents.map(({ agentId }) => agentId)} nameOf=${(/** @type {string} */ id) => offered.agents.find(({ agentId }) => agentId === id)?.name ?? id} all="…" onChange=${change} />`;
+    return html`<${Choice} label="Agent" value=${value ?? ""} options=${offered.agents.map(({ agentId }) => agentId)} nameOf=${(/** @type {string} */ id) => offered.agents.find(({ agentId }) => agentId === id)?.name ?? id} all="…" onChange=${change} />`;
   if (kind === "collection")
     return html`<${CollectionPicker} value=${value} names=${offered.collections} onChange=${onChange} />`;
-  if (kind === "boolean") return html`<${Check} label=${name} value=${value} onChange=${onChange} />`;
-  if (kind === "json") return html`<${JsonField} label=${`${name}, as JSON`} value=${value} onChange=${onChange} />`;
+  if (kind === "boolean") return html`<${Check} label=${label} value=${value} onChange=${onChange} />`;
+  if (kind === "json") return html`<${JsonField} label=${`${label}, as JSON`} value=${value} onChange=${onChange} />`;
   if (kind === "number")
-    return html`<${Field} label=${name} type="number" step="any" value=${value ?? ""} onInput=${(/** @type {string} */ text) => onChange(text === "" ? undefined : Number(text))} />`;
+    return html`<${Field} label=${label} type="number" step="any" value=${value ?? ""} onInput=${(/** @type {string} */ text) => onChange(text === "" ? undefined : Number(text))} />`;
   const isLong = kind === "text" || kind === "cel";
-  return html`<${Field} label=${kind === "cel" ? `${name}, in CEL` : name} ...${isLong ? { rows: kind === "cel" ? "1" : "3" } : {}} class=${kind === "cel" ? "code" : ""} value=${value ?? ""} onInput=${change} />`;
+  return html`<${Field} label=${kind === "cel" ? `${label}, in CEL` : label} ...${isLong ? { rows: kind === "cel" ? "1" : "3" } : {}} class=${kind === "cel" ? "code" : ""} value=${value ?? ""} onInput=${change} />`;
 }
 
 /**
@@ -181,8 +182,8 @@ export function WorkflowForm({ value, reference, problems = [], onChange }) {
   const set = (name) => (/** @type {any} */ next) => onChange(withField(value, name, next));
   const offered = { choices, collections, agents, types, problems };
   return html`<div class="fields"><${Field} label="Name of the workflow" value=${value.name ?? ""} onInput=${set("name")} required />
-      <${Field} label="description (optional)" value=${value.description ?? ""} onInput=${(/** @type {string} */ text) => set("description")(text || undefined)} />
-      <${JsonField} label="inputSchema (optional), as JSON" value=${value.inputSchema} onChange=${set("inputSchema")} /></div>
+      <${Field} label="Description (optional)" value=${value.description ?? ""} onInput=${(/** @type {string} */ text) => set("description")(text || undefined)} />
+      <${JsonField} label="Input schema (optional), as JSON" value=${value.inputSchema} onChange=${set("inputSchema")} /></div>
     <h3>Steps</h3><${StepList} steps=${Array.isArray(value.steps) ? value.steps : []} path="steps" offered=${offered} onChange=${set("steps")} />
     <h3>The flow</h3><${Flow} steps=${value.steps} />`;
 }

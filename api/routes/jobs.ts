@@ -38,6 +38,7 @@ const filter = {
   status: z.enum(jobStates).optional(),
   ...ofDefinitionAndTime,
   collection: collectionNameSchema.optional().describe("Jobs on documents of this collection"),
+  documentId: idSchema("document").optional().describe("Jobs on this document"),
   startedBy: z.string().min(1).max(200).optional().describe("The subject of the key that asked for it"),
   keyId: idSchema("apiKey").optional(),
   parentJobId: idSchema("job").optional().describe("The jobs that this one has started and waits for"),
@@ -180,7 +181,8 @@ const repeat = (
   { works }: Pick<Platform, "works">,
   caller: Caller,
   { job, jobId }: { job: JobRecord; jobId: string },
-): Promise<{ job: JobRecord }> => repeatWork(works, { job, caller: toStoredCaller(caller), jobId, isInteractive: false });
+): Promise<{ job: JobRecord }> =>
+  repeatWork(works, { job, caller: toStoredCaller(caller), jobId, isInteractive: false });
 
 /** The same, once however many calls do it: each finds the job of the others. @throws also as `acceptReserved`. */
 async function repeatOnce(platform: Pick<Platform, "jobs" | "works" | "quotas">, caller: Caller, id: string) {

@@ -32,7 +32,7 @@ export const scheduleBodySchema = z.strictObject({
   overlap: z
     .enum(["skip", "queue"])
     .default("skip")
-    .describe("When the job before has not ended: leave a firing out, or let it wait; 100 wait at most"),
+    .describe("When the job before has not ended: leave a firing out, or let it wait; 1,000 wait at most"),
   catchUp: z
     .enum(["none", "one"])
     .default("one")

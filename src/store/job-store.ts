@@ -44,6 +44,11 @@ export const jobCollection = defineCollection<JobRecord>({
       name: "collection_newest",
       partialFilterExpression: { "subject.collection": { $exists: true } },
     },
+    {
+      key: { tenantId: 1, "subject.documentId": 1, _id: -1 },
+      name: "document_newest",
+      partialFilterExpression: { "subject.documentId": { $exists: true } },
+    },
     { key: { tenantId: 1, queue: 1 }, name: "tenant_queued", partialFilterExpression: { status: "queued" } },
     { key: { checkAt: 1 }, name: "check", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
@@ -99,6 +104,7 @@ type JobQuery = PageQuery &
     agentId?: string | undefined;
     workflowId?: string | undefined;
     collection?: string | undefined;
+    documentId?: string | undefined;
     q?: string | undefined;
     isRepeated?: false | undefined;
   };
@@ -212,11 +218,13 @@ async function findJobs(
   tenantId: string,
   { q, from, to, ...query }: JobQuery,
 ): Promise<Page<JobSummaryRecord>> {
-  const { kind, status, keyId, parentJobId, startedBy, agentId, workflowId, collection, isRepeated, ...page } = query;
+  const { kind, status, keyId, parentJobId, startedBy, isRepeated, ...others } = query;
+  const { agentId, workflowId, collection, documentId, ...page } = others;
   const about = {
     "subject.agentId": agentId,
     "subject.workflowId": workflowId,
     "subject.collection": collection,
+    "subject.documentId": documentId,
     ...(isRepeated === false ? { "repeat.isDone": { $ne: true } } : {}),
   };
   const filter = defined({ kind, status, keyId, parentJobId, startedBy, ...about });

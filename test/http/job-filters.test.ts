@@ -99,6 +99,16 @@ describe("the list of jobs", () => {
       expect(await ids(member, "collection=nowhere")).to.deep.equal([]);
     });
 
+    it("has the jobs on one document, also for a key that started some of them", async () => {
+      const { documentId = "" } = ((await member?.get(`/jobs/${ownJob}`))?.at("about") ?? {}) as Record<string, string>;
+      const replaced = await ingest(owner, { documentId });
+      expect(await ids(member, `documentId=${documentId}`)).to.deep.equal([replaced, ownJob]);
+      expect(await ids(limited, `documentId=${documentId}`)).to.deep.equal([ownJob]);
+      expect(await ids(member, `documentId=${documentId}&kind=agent`)).to.deep.equal([]);
+      expect(await ids(member, "documentId=doc_01J00000000000000000000000")).to.deep.equal([]);
+      expect((await member?.get("/jobs?documentId=none"))?.at("error.param")).to.equal("documentId");
+    });
+
     it("names it in what each is about, and in the 202", async () => {
       const { at } = (await member?.get(`/jobs/${ownJob}`)) ?? { at: () => undefined };
       expect(at("about")).to.include({ collection: "seals" });

@@ -115,6 +115,11 @@ describe("the console's screens, with names that others chose", function () {
     await page.goto(`/console${path}`);
     await page.getByRole("button", { name: "Show version 1" }).click();
     await page.locator("pre", { hasText: "The first prompt." }).first().waitFor();
+    const changes = (await page.getByLabel("What has changed since").textContent()) ?? "";
+    expect(changes.split("\n"), "each line stands by itself").to.include.members([
+      '−   "systemPrompt": "The first prompt.",',
+      '+   "systemPrompt": "The second prompt.",',
+    ]);
     await look(page, "versions of an agent");
     await page.getByRole("button", { name: "Restore version 1" }).click();
     await page.getByRole("button", { name: "Show version 3" }).waitFor();
@@ -165,6 +170,10 @@ describe("the console's screens, with names that others chose", function () {
     await ingest("default", "Old seal");
     await page.goto("/console/documents?collection=walruses");
     await page.getByRole("link", { name: "Old walrus" }).click();
+    await page.getByRole("link", { name: "all of them" }).click();
+    await page.getByText("On the document Old walrus").waitFor();
+    await page.locator("td.what").filter({ hasText: "Old walrus" }).waitFor();
+    await page.goBack();
     await page.getByRole("link", { name: "its runs" }).click();
     await page.getByText("On documents of the collection walruses").waitFor();
     const rows = page.locator("td.what");

@@ -7,6 +7,7 @@ import type { Disposables } from "../../../src/lib/disposables.ts";
 import { type ApiClient, makeApiClient } from "./api-client.ts";
 import { openBrowser, openWindow, showLast, type Window } from "./browser.ts";
 import { type Desk, openDesk } from "./desk.ts";
+import { fillUsage } from "./fill-store.ts";
 import * as forms from "./forms.ts";
 import { findOne, goAround, outliveSession, outliveStore } from "./hold.ts";
 import { chatInWidget, lookAtHostileTexts, plantHostileTexts } from "./hostile.ts";
@@ -78,7 +79,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   await step("look into the runs within a run", () => seeTree(owner, call));
   await step("approve one of two calls", () => walk.approveCalls(approver, { call, provider }));
   await step("see the spend by model and key", () => walk.seeSpend(owner));
-  await begin(editor, { desk, apiKey, step });
+  await begin(editor, { desk, apiKey, step, pictures });
   await step("find every screen", async () => {
     places = await findPlaces(owner);
   });
@@ -120,8 +121,11 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
 
 type Step = (name: string, work: () => Promise<unknown>) => Promise<void>;
 
+type Beginning = { desk: Desk; apiKey: string; step: Step; pictures: string | undefined };
+
 /** Makes what the pictures of lists and pages show best. */
-async function begin(editor: Window, { desk, apiKey, step }: { desk: Desk; apiKey: string; step: Step }) {
+async function begin(editor: Window, { desk, apiKey, step, pictures }: Beginning) {
+  if (pictures) await step("be there for thirty days", () => fillUsage(desk));
   await step("nest the steps of a workflow", async () => {
     await walk.signIn(editor, apiKey);
     await forms.nestSteps(editor);

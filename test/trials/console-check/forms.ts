@@ -35,7 +35,7 @@ export async function nestSteps({ page }: Window): Promise<void> {
       .filter({ hasNot: page.locator("legend code") })
       .filter({ has: page.locator("legend", { hasText: type.replaceAll("_", " ") }) })
       .last()
-      .getByLabel("id", { exact: true })
+      .getByLabel("Id", { exact: true })
       .first()
       .fill(id);
   };
@@ -77,7 +77,7 @@ export async function nestSteps({ page }: Window): Promise<void> {
 export async function tryDraft({ page }: Window): Promise<void> {
   await page.goto("/console/workflows");
   await page.getByRole("link", { name: "Nested" }).click();
-  await page.getByLabel("prompt", { exact: true }).first().fill("Answer: {{ input.complaint }}");
+  await page.getByLabel("Prompt", { exact: true }).first().fill("Answer: {{ input.complaint }}");
   await page.getByText("Try the draft, with stubs for what it calls").click();
   const trial = page.locator("details", { hasText: "Try the draft" });
   await trial.getByLabel("complaint").fill("It is loud.");
@@ -205,6 +205,17 @@ export async function keepSchedules({ page, context }: Window, { url, apiKey, ca
   }
   for (const name of ["Nightly reading", "pump.stopped", `${provider.origin}/told`])
     await page.locator("tbody").getByRole("link", { name }).waitFor();
+  await page
+    .locator("tbody")
+    .getByRole("link", { name: `${provider.origin}/told` })
+    .click();
+  for (const [button, state] of [
+    ["Disable", "disabled"],
+    ["Enable", "ready"],
+  ] as const) {
+    await page.getByRole("button", { name: button }).click();
+    await page.locator("h1 .badge", { hasText: state }).waitFor();
+  }
   await page.getByRole("link", { name: "Home", exact: true }).click(); // nothing is asked: all was sent
   await page.getByRole("heading", { name: "Home" }).waitFor();
 }

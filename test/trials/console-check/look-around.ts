@@ -2,11 +2,12 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findBarriers, type Window } from "./browser.ts";
 
-/** How each screen is looked at; width in px. */
+/** How each screen is looked at; width in px. `isUnfolded`: with all that is folded open; of that there is no picture. */
 const looks = [
-  { name: "light", colorScheme: "light", width: 1280 },
-  { name: "dark", colorScheme: "dark", width: 1280 },
-  { name: "narrow", colorScheme: "light", width: 390 },
+  { name: "light", colorScheme: "light", width: 1280, isUnfolded: false },
+  { name: "dark", colorScheme: "dark", width: 1280, isUnfolded: false },
+  { name: "narrow", colorScheme: "light", width: 390, isUnfolded: false },
+  { name: "unfolded, dark and narrow", colorScheme: "dark", width: 390, isUnfolded: true },
 ] as const;
 
 /** Of the pictures, from 0 to 1: letters stay sharp. */
@@ -14,7 +15,7 @@ const QUALITY = 0.75;
 
 export type Places = { lists: string[]; details: string[] };
 
-/** Every screen that the navigation names, and the first thing of each kind that they list. */
+/** Every screen that the navigation names, and the earliest thing of each kind that they list. */
 export async function findPlaces({ page, settle }: Window): Promise<Places> {
   await page.goto("/");
   await page.locator("header nav a").first().waitFor();
@@ -32,7 +33,8 @@ export async function findPlaces({ page, settle }: Window): Promise<Places> {
     )) as string[]; // as written above
     for (const path of listed) {
       const [, kind] = /^\/console\/([a-z-]+)\/[a-z]+_[0-9A-Z]{26}$/.exec(path) ?? [];
-      if (kind && !details.has(kind)) details.set(kind, path);
+      const isElsewhere = `/console/${kind}` !== list && lists.includes(`/console/${kind}`);
+      if (kind && !isElsewhere) details.set(kind, path);
     }
   }
   return { lists, details: [...details.values()] };
@@ -47,15 +49,40 @@ export async function lookAround(window: Window, places: string[], pictures?: st
     await page.goto(place);
     await page.locator("main h1").first().waitFor();
     await settle();
-    for (const { name, colorScheme, width } of looks) {
+    if (place === PLAYGROUND) await openConversation(window);
+    for (const { name, colorScheme, width, isUnfolded } of looks) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 900 });
+      if (isUnfolded) await unfold(window);
       const wrong = [...(await findStrangeParts(window)), ...(await findBarriers(page))];
       faults.push(...wrong.map((barrier) => `${place} (${name}): ${barrier}`));
-      if (pictures) await keepPicture(window, join(pictures, `${nameOf(place)}-${name}.webp`));
+      if (pictures && !isUnfolded) await keepPicture(window, join(pictures, `${nameOf(place)}-${name}.webp`));
     }
   }
   return faults;
+}
+
+const PLAYGROUND = "/console/playground";
+
+/** Opens what was asked last in this tab. */
+async function openConversation({ page, settle }: Window): Promise<void> {
+  await page.locator("main h2 + ul button").first().click();
+  await page.getByRole("region", { name: "Conversation 1" }).getByText("Cost").first().waitFor();
+  await settle();
+}
+
+/** How deep things are folded into each other that are looked at, as runs within a run. */
+const DEPTH = 3;
+
+/** Opens what is folded, and what that holds in turn; and the oldest version of a definition, with what has changed since. */
+async function unfold({ page, settle }: Window): Promise<void> {
+  for (let depth = 0; depth < DEPTH; depth += 1) {
+    await page.evaluate(`(() => {
+      for (const one of document.querySelectorAll("main details:not([open]) > summary")) one.click();
+      document.querySelector("main [aria-label='Show version 1']")?.click();
+    })()`);
+    await settle();
+  }
 }
 
 /** Keeps a small picture of the whole page; the browser itself makes the WebP of it. */

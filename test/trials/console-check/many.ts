@@ -44,11 +44,14 @@ export async function retryDocument({ page }: Window, { call }: Desk): Promise<v
   await page.goto("/console/documents?status=failed");
   await page.locator("tbody").getByRole("link", { name: "broken" }).click();
   await page.locator("h1 .badge", { hasText: "failed" }).waitFor();
-  const job = page.locator(".facts dd", { hasText: "job_" });
-  const before = await job.textContent();
+  const job = page.getByRole("link", { name: "the last one" });
+  const before = await job.getAttribute("href");
   await page.getByRole("button", { name: "Retry" }).click();
-  await job.filter({ hasNotText: String(before) }).waitFor();
+  await page.locator(`.facts a:not([href="${before}"])`, { hasText: "the last one" }).waitFor();
   await page.locator("h1 .badge", { hasText: "failed" }).waitFor(); // it is as broken as it was
+  await page.getByRole("link", { name: "all of them" }).click();
+  await page.getByText(/^On the document broken/).waitFor();
+  for (const n of [0, 1]) await page.locator("tbody .badge", { hasText: "failed" }).nth(n).waitFor();
 }
 
 /** Rates an answer, finds it in the list with what it cites, takes it along as a file, and opens the passage. */

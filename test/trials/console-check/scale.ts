@@ -47,11 +47,11 @@ export async function measureScale(disposables: Disposables): Promise<string[]> 
 const lastWeek = (days = 0) => new Date(Date.now() - (7 - days) * 86_400_000).toISOString();
 
 /** The first page of each list, as the console asks for it. */
-const listsOf = ({ agentId, workflowId }: { agentId: string; workflowId: string }) => [
+const listsOf = ({ agentId, workflowId, documentId }: Awaited<ReturnType<typeof fillStore>>) => [
   ...[
     ...["q=desk+4711", "q=nowhere", `from=${lastWeek()}`, `from=${lastWeek()}&to=${lastWeek(3)}&status=failed`],
     ...[`agentId=${agentId}`, `workflowId=${workflowId}`, "startedBy=bootstrap", "startedBy=nobody"],
-    ...["collection=default", "collection=nowhere"],
+    ...["collection=default", "collection=nowhere", `documentId=${documentId}`],
   ].map((filter) => `/jobs?limit=50&${filter}`),
   ...["q=none", "q=desk", `from=${lastWeek()}&to=${lastWeek(3)}`, `agentId=${agentId}`].map(
     (filter) => `/ai/logs?limit=50&${filter}`,
@@ -68,8 +68,6 @@ const listsOf = ({ agentId, workflowId }: { agentId: string; workflowId: string 
     (filter) => `/ai/logs?limit=50${filter}`,
   ),
   ...["pending", "approved"].map((status) => `/workflows/approvals?status=${status}&limit=50`),
-  `/agents/${agentId}/runs?limit=10`,
-  `/workflows/${workflowId}/runs?limit=10`,
   ...["/agents?limit=50", "/workflows?limit=50", "/keys?limit=50"],
   ...["day", "model", "key"].map((group) => `/usage?groupBy=${group}`),
 ];

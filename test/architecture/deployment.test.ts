@@ -25,7 +25,8 @@ import { root } from "./source-files.ts";
 describe("the image", () => {
   it("has the Node that package.json pins, and runs existing files on ports that it opens", async () => {
     const dockerfile = await read("Dockerfile");
-    const pinned = valueAt(JSON.parse(await read("package.json")), "dependencies.node");
+    const manifest = JSON.parse(await read("package.json"));
+    const pinned = valueAt(manifest, "dependencies.node");
     expect(/^ARG NODE_VERSION=(.+)$/m.exec(dockerfile)?.[1]).to.equal(pinned);
     for (const [, image = ""] of dockerfile.matchAll(/^FROM (\S+)/gm))
       expect(image).to.match(/^node:\$\{NODE_VERSION\}-/);
@@ -36,6 +37,8 @@ describe("the image", () => {
     }
     const [, entry = ""] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? [];
     expect(JSON.parse(entry)).to.deep.equal(["node", ...nodeFlags]);
+    for (const [script, file] of Object.entries({ api: "api/server.ts", worker: "workers/main.ts" }))
+      expect(valueAt(manifest, `scripts.${script}`)).to.equal(["node", ...nodeFlags, file].join(" "));
     expect(dockerfile).to.match(/^CMD \["api\/server.ts"\]$/m);
     expect(dockerfile).to.match(/^USER node$/m);
     const env = Object.fromEntries([...dockerfile.matchAll(/(?:^ENV| {4})\s*(\w+)=(\S+)/gm)].map((m) => [m[1], m[2]]));

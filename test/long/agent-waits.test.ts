@@ -34,6 +34,8 @@ function cpuMs(host: HostProcess): number {
 
 /** What a worker that waits for much may hold more than one that waits for little, without its garbage, in MB. */
 const MAX_MORE_MB = 40;
+/** What a worker may have of the system, garbage included, in MB. */
+const MAX_RSS_MB = 450;
 
 describe("waits in large numbers", function () {
   this.timeout(860_000);
@@ -100,6 +102,7 @@ describe("waits in large numbers", function () {
     const after = await megabytes();
     process.stdout.write(toText(before, after));
     expect(after.kept - before.kept, "MB more").to.be.at.most(MAX_MORE_MB);
+    expect(after.had, "MB in all").to.be.at.most(MAX_RSS_MB);
     // Of the processor: on a busy machine the time of a step is that of others.
     expect(lastCpu, `${firstCpu} ms at first`).to.be.at.most(firstCpu * 2 + 60);
   });
@@ -150,6 +153,7 @@ describe("waits in large numbers", function () {
     );
     process.stdout.write(toText(beforeMb, afterMb));
     expect(afterMb.kept - beforeMb.kept, "MB more").to.be.at.most(MAX_MORE_MB);
+    expect(afterMb.had, "MB in all").to.be.at.most(MAX_RSS_MB);
     expect(after, `${before} ms before`).to.be.at.most(before * 2 + 20);
   });
 });

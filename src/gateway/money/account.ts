@@ -9,7 +9,7 @@ import type { GatewayDeps } from "../deps.ts";
 import type { CompletionRequest, FinishReason, Usage } from "../providers/provider.ts";
 import { withoutZeros } from "../providers/usage.ts";
 import type { Preprocessing } from "../schemas.ts";
-import type { Budgets, Reservation } from "./budget.ts";
+import type { Budgets } from "./budget.ts";
 import type { Ledger } from "./ledger.ts";
 import { addUsage, type CostBounds, makeFailedAttempts, plausible, toNanoUsd, toUsd } from "./prices.ts";
 import type { RunBudgets, RunReservation } from "./run-budgets.ts";
@@ -84,8 +84,6 @@ type CallDeps = Pick<GatewayDeps, "callTexts"> & {
   runBudgets: Pick<RunBudgets, "reserve">;
 };
 
-type Held = Reservation | RunReservation;
-
 /** One model call under way. It is settled exactly once, however it ends. */
 export type Call = ReturnType<typeof beginCall>;
 
@@ -119,7 +117,12 @@ export async function openCall(deps: CallDeps, caller: GatewayCaller, about: Pri
 }
 
 /** Begins the record of a call; it reaches the ledger when it is settled. */
-export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller, about: CallAbout, held?: Held) {
+export function beginCall(
+  ledger: Pick<Ledger, "record">,
+  caller: GatewayCaller,
+  about: CallAbout,
+  held?: RunReservation,
+) {
   const { routing } = about;
   const logId = newId("log");
   const requestId = currentRequestId();
@@ -202,8 +205,8 @@ export function countUsage({ usage, estimate }: Pick<CallEnd, "usage" | "estimat
   return { usage: estimate?.() ?? { inputTokens: 0, outputTokens: 0 }, isReported: false };
 }
 
-function capRequest(request: CompletionRequest, held: Held, failedNanoUsd: number) {
-  const { nanoUsd, bounds, answerTokens = Number.POSITIVE_INFINITY } = { answerTokens: undefined, ...held };
+function capRequest(request: CompletionRequest, held: RunReservation, failedNanoUsd: number) {
+  const { nanoUsd, bounds, answerTokens = Number.POSITIVE_INFINITY } = held;
   const leftNanoUsd = nanoUsd - failedNanoUsd;
   if (leftNanoUsd < bounds.leastNanoUsd) {
     throw new AppError(

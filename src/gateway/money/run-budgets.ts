@@ -36,7 +36,7 @@ type Held = { budgetId: string; id: string; hold: RunHold };
 
 /** The same as a reservation, of tokens too: `answerTokens` is the longest answer that it has room for. */
 export type RunReservation = Omit<Reservation, "settle"> & {
-  answerTokens: number;
+  answerTokens?: number;
   settle(costNanoUsd: number, usage: Usage): void;
 };
 
@@ -92,8 +92,10 @@ export function makeRunBudgets({ store: { runBudgets }, budgets, logger }: RunBu
         for (const budgetId of boundBy) held.push(await take(runBudgets, { tenantId, budgetId, claim }, signal));
         const own = await budgets.reserve(payer, () => bounds, signal);
         const stop = keep(tenantId, held);
+        const isFree = bounds.mostNanoUsd === 0;
         return {
-          nanoUsd: Math.min(own?.nanoUsd ?? UNLIMITED, ...held.map(({ hold }) => hold.nanoUsd)),
+          // An amount of nothing buys any number of tokens that cost nothing.
+          nanoUsd: isFree ? Infinity : Math.min(own?.nanoUsd ?? Infinity, ...held.map(({ hold }) => hold.nanoUsd)),
           answerTokens: Math.min(...held.map(({ hold }) => hold.tokens)) - prompt,
           bounds,
           settle(costNanoUsd, { inputTokens, outputTokens }) {

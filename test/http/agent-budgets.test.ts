@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
+import type { AgentHarness } from "../support/agent-harness.ts";
 import type { AgentScript } from "../support/agent-upstream.ts";
-import { makeApprovalRuns } from "../support/approval-run.ts";
+import { type ApprovalRuns, useApprovalRuns } from "../support/approval-run.ts";
 import type { ApiResponse } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
@@ -13,18 +13,18 @@ const ITEMS = 12;
 describe("the budget of an agent's run, for what its tools start", function () {
   this.timeout(60_000);
   let harness: AgentHarness;
-  let runs: ReturnType<typeof makeApprovalRuns>;
+  let runs: ApprovalRuns;
   /** USD of a call. */
   let price = 0;
   /** Calls below the agent, by what was asked. */
   const asked: string[] = [];
+  useApprovalRuns((opened) => {
+    ({ harness, runs } = opened);
+  });
   before(async () => {
-    harness = await openAgentHarness({ RECONCILE_EVERY_MS: "300" });
-    runs = makeApprovalRuns(harness);
     harness.upstream.play(() => ({ text: "Said.", usage }));
     price = Number((await outcome(await runs.createAgent([]))).at("costUsd"));
   });
-  after(() => harness?.close());
 
   const createFlow = async (steps: object[]) => {
     const made = await harness.member.post("/workflows", { name: "Flow", steps });
@@ -183,6 +183,20 @@ describe("the budget of an agent's run, for what its tools start", function () {
     const again = await outcome(await runs.createAgent([flow(two)]), { maxCostUsd: 6.5 * price });
     expect(asked, "two, after the second answer of the agent two, and then none is left").to.have.lengthOf(4);
     await expectCounted(again);
+  });
+
+  it("bounds the tokens of a model that costs nothing, and lets it go on when no money is left", async () => {
+    const workflowId = await createFlow([{ type: "ai_completion", id: "free", model: "meta-llm", prompt: "Say it." }]);
+    const agentId = await runs.createAgent([flow(workflowId)]);
+    const budgets: [object, RegExp][] = [
+      [{ maxCostUsd: price }, /"status":"completed"/],
+      [{ maxTokens: 2 * TOKENS }, /The run that has started this has 1005 tokens left/],
+      [{ maxTokens: 3 * TOKENS }, /"status":"completed"/],
+    ];
+    for (const [budget, said] of budgets) {
+      play("flow");
+      expect(observed(await outcome(agentId, budget))[0]).to.match(said);
+    }
   });
 
   it("bounds nothing of a run without one", async () => {

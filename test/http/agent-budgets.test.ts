@@ -185,15 +185,36 @@ describe("the budget of an agent's run, for what its tools start", function () {
     await expectCounted(again);
   });
 
+  it("lets go within two seconds of a cancellation, also of what waits for its rest", async () => {
+    const workflowId = await createFlow([loop({ ...say, maxTokens: undefined }, 4)]);
+    const underway = Promise.withResolvers<void>();
+    harness.upstream.play(async ({ tools, ended }) => {
+      if (tools.length > 0) return { calls: [{ name: "flow", arguments: { input: "Go." } }], usage };
+      underway.resolve();
+      await ended;
+      return {};
+    });
+    const { path, jobId } = await runs.start(await runs.createAgent([flow(workflowId)]), { budget: budgets[0][1]() });
+    await underway.promise;
+    const at = performance.now();
+    await harness.member.post(`/jobs/${jobId}/cancel`);
+    const children = async () =>
+      (await harness.member.get(`/jobs?parentJobId=${jobId}`)).at("data") as { status: string }[];
+    await pollUntil(async () => (await children()).every(({ status }) => status === "cancelled"));
+    expect(performance.now() - at).to.be.below(2_000);
+    await runs.reach(path, "cancelled");
+    expect(harness.upstream.calls, "the agent, and the first item").to.have.lengthOf(2);
+  });
+
   it("bounds the tokens of a model that costs nothing, and lets it go on when no money is left", async () => {
     const workflowId = await createFlow([{ type: "ai_completion", id: "free", model: "meta-llm", prompt: "Say it." }]);
     const agentId = await runs.createAgent([flow(workflowId)]);
-    const budgets: [object, RegExp][] = [
+    const cases: [object, RegExp][] = [
       [{ maxCostUsd: price }, /"status":"completed"/],
       [{ maxTokens: 2 * TOKENS }, /The run that has started this has 1005 tokens left/],
       [{ maxTokens: 3 * TOKENS }, /"status":"completed"/],
     ];
-    for (const [budget, said] of budgets) {
+    for (const [budget, said] of cases) {
       play("flow");
       expect(observed(await outcome(agentId, budget))[0]).to.match(said);
     }

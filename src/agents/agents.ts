@@ -24,6 +24,7 @@ import { hashRun } from "./audit.ts";
 import { makeAgentDefinitions } from "./definitions.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { executeRun } from "./run.ts";
+import { makeRunUsage } from "./run-usage.ts";
 import { toRunSummary, toRunView } from "./run-view.ts";
 import { DEFAULT_RUN_MS, type RunInput, type RunView } from "./schemas.ts";
 import { guardTexts, isSearch, profilesOf } from "./tools.ts";
@@ -203,6 +204,7 @@ function makeAgentWork(deps: AgentsDeps, accept: (request: AgentRunRequest) => P
         head: entries.at(-1)?.hash ?? hashRun(run),
         finishedAt: new Date(),
       });
+      await makeRunUsage(run, deps.gateway).closeBudgets();
     },
   });
 }

@@ -22,7 +22,7 @@ export type AgentsDeps = {
   waits: Pick<Waits, "begin" | "isOver">;
   /** Evaluates the rules of approvals. */
   evaluator: Pick<Evaluator, "holds" | "checkRules">;
-  gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel" | "requireBudget">;
+  gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel" | "requireBudget" | "runBudgets">;
   rag: Pick<Rag, "query" | "requireCollections">;
   composite: Pick<Composite, "accept" | "spentOf">;
   workflows: Pick<Workflows, "accept" | "runOf" | "get">;

@@ -35,10 +35,14 @@ export type ObserveDeps = {
 
 /**
  * The observation of a tool call, for which `make` has LangChain run the tool. The model observes its failures; only errors of
- * the whole run are thrown.
+ * the whole run are thrown. `index`: the place of the answer that asked for the call.
  * @throws the signal's reason; RunStopped; the driver's error when the store is unavailable.
  */
-export async function observeCall(deps: ObserveDeps, call: AuditCall, make: () => Promise<string>): Promise<Observed> {
+export async function observeCall(
+  deps: ObserveDeps,
+  call: AuditCall & { index: number },
+  make: () => Promise<string>,
+): Promise<Observed> {
   const startedAt = new Date().toISOString();
   const used = deps.usage.ofStep();
   const notes: ToolNotes = {};
@@ -47,6 +51,7 @@ export async function observeCall(deps: ObserveDeps, call: AuditCall, make: () =
       idempotencyKey: call.idempotencyKey,
       limit: used.limit,
       spend: used.add,
+      budgets: () => deps.usage.budgetsOf(call.index),
       note: (more) => void Object.assign(notes, more),
       signal,
     });

@@ -2,17 +2,19 @@ import { makeUsageTracker } from "../definitions/runs.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Message } from "../gateway/messages.ts";
 import { estimateMessageTokens } from "../gateway/tokens.ts";
-import type { RunLimits } from "../store/agent-run-store.ts";
+import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import { RunStopped } from "./run-state.ts";
 
 const UNLIMITED = Number.POSITIVE_INFINITY;
 
-type RunOfTenant = { tenantId: string; limits: RunLimits };
+type UsageGateway = Pick<Gateway, "findModel"> & { runBudgets: Pick<Gateway["runBudgets"], "open" | "close"> };
+type LimitedRun = Pick<AgentRunRecord, "_id" | "tenantId" | "limits" | "boundBy">;
 export type RunUsage = ReturnType<typeof makeRunUsage>;
 
 /** What a run has used, and what is left of its limits. Calls that failed or were cut count as far as their usage is known. */
-export function makeRunUsage({ tenantId, limits }: RunOfTenant, gateway: Pick<Gateway, "findModel">) {
-  const { add, spent: total } = makeUsageTracker();
+export function makeRunUsage(run: LimitedRun, gateway: UsageGateway) {
+  const { tenantId, limits, boundBy } = run;
+  const { add, spent: total } = makeUsageTracker({});
   const { maxTokens = UNLIMITED, maxCostUsd = UNLIMITED } = limits;
   const isLimited = Math.min(maxTokens, maxCostUsd) < UNLIMITED;
 
@@ -28,7 +30,7 @@ export function makeRunUsage({ tenantId, limits }: RunOfTenant, gateway: Pick<Ga
     /** Counts what an earlier worker recorded. */
     recall: add,
     /** Tracks the usage of one step, which counts to the run too. */
-    ofStep: () => makeUsageTracker(add),
+    ofStep: () => makeUsageTracker(run, add),
     /** Longest answer to these messages, in tokens; Infinity without a limit. @throws RunStopped: not even the prompt is left. */
     async tokensLeft(model: string, messages: readonly Message[]): Promise<number> {
       if (!isLimited) return UNLIMITED;
@@ -39,10 +41,20 @@ export function makeRunUsage({ tenantId, limits }: RunOfTenant, gateway: Pick<Ga
       if (byCost < 1) throw new RunStopped("max_cost");
       return Math.floor(Math.min(byTokens, byCost));
     },
-    /** What is left for an agent that is called as a tool. */
-    left: (): Pick<RunLimits, "maxTokens" | "maxCostUsd"> => ({
-      ...(limits.maxTokens === undefined ? {} : { maxTokens: Math.max(0, maxTokens - total().tokens) }),
-      ...(limits.maxCostUsd === undefined ? {} : { maxCostUsd: Math.max(0, maxCostUsd - total().costUsd) }),
-    }),
+    /**
+     * The budgets that bound what the calls of one answer start, all together: those that bound this run, and what it had left when
+     * the first of them started something. `turn`: the answer's place in the run.
+     */
+    async budgetsOf(turn: number): Promise<readonly string[] | undefined> {
+      if (!isLimited) return boundBy;
+      const { tokens, costUsd } = total();
+      const id = `${run._id}:${turn}`;
+      await gateway.runBudgets.open(tenantId, id, { tokens: maxTokens - tokens, usd: maxCostUsd - costUsd });
+      return [...(boundBy ?? []), id];
+    },
+    /** Forgets what was left for such calls: the run has ended. */
+    async closeBudgets(): Promise<void> {
+      if (isLimited) await gateway.runBudgets.close(tenantId, run._id);
+    },
   };
 }

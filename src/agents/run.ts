@@ -280,6 +280,7 @@ async function close({ deps, run, auditLog, usage, iterations }: Running, closin
     finishedAt: new Date(),
   };
   await deps.store.agentRuns.finish(run.tenantId, run._id, end);
+  await usage.closeBudgets();
   return end;
 }
 

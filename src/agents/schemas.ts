@@ -134,7 +134,9 @@ export const runBodySchema = z.object({
           .describe("Time at work; what a run waits does not count. Default: 10 minutes"),
       })
       .optional()
-      .describe("What the run may use at most; one that reaches it is stopped, with the best answer so far"),
+      .describe(
+        "What the run may use at most, with all that its tools start; one that reaches it is stopped, with the best answer so far",
+      ),
     { unlike: ["maxTokens", "maxCostUsd", "costUsd", "timeoutMs", "timeout"] },
   ),
 });

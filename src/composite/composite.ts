@@ -21,7 +21,7 @@ export type Composite = ReturnType<typeof makeComposite>;
 /** Composite intelligence, bound to what it works with. */
 export function makeComposite(deps: CompositeDeps) {
   const accept = async (request: RunRequest<CompositeInput>): Promise<{ job: JobRecord }> => {
-    const { caller, body, isInteractive, jobId = newId("job"), parentJobId, parentStep } = request;
+    const { caller, body, isInteractive, jobId = newId("job"), parentJobId, parentStep, boundBy } = request;
     guardInput(body); // every run begins here, so none bypasses the guard
     const { tenantId, keyId } = caller;
     const { pattern, profile } = body;
@@ -38,6 +38,7 @@ export function makeComposite(deps: CompositeDeps) {
       profile,
       input,
       ...selection,
+      ...(boundBy && { boundBy }),
       steps: [],
       isOpen: true,
       createdAt: now,

@@ -1,4 +1,4 @@
-import { sumSpent } from "../definitions/runs.ts";
+import { makeUsageTracker, sumSpent } from "../definitions/runs.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { WorkContext } from "../jobs/work.ts";
@@ -74,6 +74,7 @@ async function runPattern(deps: CompositeDeps, execution: CompositeRun, context:
   const about = {
     origin: { jobId: execution.jobId, runId: execution._id },
     isErased: isRegulated(execution.profile),
+    ...(execution.boundBy && { limit: makeUsageTracker(execution).limit }),
   };
   const calls = makeRunCalls({
     gateway: deps.gateway,

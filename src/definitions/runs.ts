@@ -7,7 +7,7 @@ import { newId } from "../lib/ids.ts";
 import type { JobRecord, StepOfRun } from "../store/job-record.ts";
 import { isFinal, type JobState } from "../store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
-import { bytesOfRun } from "../store/run-use.ts";
+import { bytesOfRun, type CountedRun } from "../store/run-use.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import { type Caller, ownKeyOf, rootOf, toStoredCaller } from "../tenancy/roles.ts";
 
@@ -22,16 +22,20 @@ export type RunRequest<B> = {
   jobId?: string;
   parentJobId?: string;
   parentStep?: StepOfRun;
+  /** The budgets, by their ids, that bound it and all that it starts: those of the runs that have started it. */
+  boundBy?: readonly string[];
 };
 
 /** How a run is accepted whose job another run starts, and waits for. */
-export type ChildRequest = Required<Omit<RunRequest<unknown>, "body">>;
+export type ChildRequest = Required<Omit<RunRequest<unknown>, "body" | "boundBy">> &
+  Pick<RunRequest<unknown>, "boundBy">;
 
 /** What the record of every run that is about to be accepted has. */
-export function newRun({ caller, jobId = newId("job") }: RunRequest<unknown>) {
+export function newRun({ caller, jobId = newId("job"), boundBy }: RunRequest<unknown>) {
   const { tenantId } = caller;
   const now = new Date();
-  return { tenantId, jobId, caller: toStoredCaller(caller), isOpen: true as const, createdAt: now, updatedAt: now };
+  const common = { tenantId, jobId, caller: toStoredCaller(caller), isOpen: true as const };
+  return { ...common, ...(boundBy && { boundBy }), createdAt: now, updatedAt: now };
 }
 
 /** Where a run reports its approvals, by what its request says of its end. */
@@ -122,14 +126,17 @@ export function sumSpent(all: readonly Spent[]) {
   return { ...sum, costUsd: Math.round(sum.costUsd * 1e9) / 1e9 };
 }
 
-/** Counts what a step uses: its model calls by `limit`, all else by `add`. `onAdd` counts it elsewhere too. */
-export function makeUsageTracker(onAdd?: (spent: Spent) => void) {
+/**
+ * Counts what a step of a run uses: its model calls by `limit`, which bounds them as the run is bound, all else by `add`. `onAdd`
+ * counts it elsewhere too.
+ */
+export function makeUsageTracker({ boundBy }: Pick<CountedRun, "boundBy">, onAdd?: (spent: Spent) => void) {
   let total = sumSpent([]);
   const add = (spent: Spent) => {
     total = sumSpent([total, spent]);
     onAdd?.(spent);
   };
-  const limit: CallLimit = { check: () => undefined, spend: (call) => add(spentOf(call)) };
+  const limit: CallLimit = { boundBy, spend: (call) => add(spentOf(call)) };
   return { limit, add, spent: () => total };
 }
 

@@ -7,6 +7,7 @@ import type { Catalogue } from "./catalogue.ts";
 import type { SchemaChecks } from "./chat/response-format.ts";
 import type { Budgets } from "./money/budget.ts";
 import type { Ledger } from "./money/ledger.ts";
+import type { RunBudgets } from "./money/run-budgets.ts";
 import type { CustomProviders } from "./providers/custom/custom-providers.ts";
 import type { Provider } from "./providers/provider.ts";
 import type { Breakers } from "./resilience/breaker.ts";
@@ -23,6 +24,7 @@ export type GatewayDeps = {
   breakerOf: Breakers["of"];
   ledger: Ledger;
   budgets: Budgets;
+  runBudgets: Pick<RunBudgets, "reserve">;
   schemaChecks: SchemaChecks;
   /** What each tenant wants to be guarded. */
   guards: Pick<GuardPolicies, "forCall" | "masks">;

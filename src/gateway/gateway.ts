@@ -23,6 +23,7 @@ import type { ModelQuery } from "./model-schemas.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
 import { makeGuarding } from "./money/note-blocked.ts";
+import { makeRunBudgets } from "./money/run-budgets.ts";
 import { makeFirstNames, makeUsageIncrements } from "./money/usage-increments.ts";
 import { makeUsageReports } from "./money/usage-series.ts";
 import type { EdgeSettings } from "./providers/edge/models.ts";
@@ -35,7 +36,7 @@ export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 type GatewayInput = {
   config: Config["gateway"];
-  store: Pick<Store, "completions" | "usage" | "usageSeries" | "budgets" | "tenants" | "checkWrites">;
+  store: Pick<Store, "completions" | "usage" | "usageSeries" | "budgets" | "runBudgets" | "tenants" | "checkWrites">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
   guards: GatewayDeps["guards"];
@@ -51,6 +52,7 @@ type GatewayInput = {
 export async function openGateway(input: GatewayInput) {
   const { config, store, keys, fallbacks, callTexts, customProviders, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRejection: metrics.budgetRefused });
+  const runBudgets = makeRunBudgets({ store, budgets, logger });
   const ledger = makeLedger({ ...store, toIncrements: makeUsageIncrements(), logger, onSettled: metrics.settled });
   const breakers = makeBreakers();
   metrics.watchBreakers(breakers.countOpen);
@@ -59,12 +61,9 @@ export async function openGateway(input: GatewayInput) {
   const deps: GatewayDeps = {
     catalogue,
     customProviders,
-    providers,
-    keys,
-    fallbacks,
+    ...{ providers, keys, fallbacks, budgets, runBudgets },
     breakerOf: breakers.of,
     ledger,
-    budgets,
     schemaChecks: input.schemaChecks,
     guards: input.guards,
     callTexts,
@@ -133,10 +132,12 @@ export async function openGateway(input: GatewayInput) {
     setBudget: budgets.set,
     /** Sets the limit that a tenant gives itself, in the same way; the lower of the two holds. */
     setOwnBudget: budgets.setOwn,
+    /** What runs have left for all that they start. */
+    runBudgets,
     /** Resolves when the records of all calls that ended are written. */
-    flush: async () => void (await Promise.all([ledger.flush(), budgets.flush()])),
+    flush: async () => void (await Promise.all([ledger.flush(), budgets.flush(), runBudgets.flush()])),
     close: async () => {
-      await Promise.all([stop(), ledger.close(), budgets.flush()]);
+      await Promise.all([stop(), ledger.close(), budgets.flush(), runBudgets.flush()]);
       await Promise.all([...providers.values()].map((provider) => provider.close?.()));
     },
   };

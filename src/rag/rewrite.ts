@@ -38,7 +38,7 @@ export async function rewriteQuery(
   try {
     const signal = AbortSignal.any([caller.signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const limit = {
-      check: () => caller.limit?.check(),
+      ...caller.limit,
       spend: (spent: Parameters<NonNullable<typeof caller.limit>["spend"]>[0]) => {
         usd += spent.costUsd;
         caller.limit?.spend(spent);

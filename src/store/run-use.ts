@@ -13,6 +13,8 @@ export type CountedRun = StoredWork & {
   bytes?: number;
   /** When the store forgets it, of one that it does forget. */
   expireAt?: Date;
+  /** The budgets that bound it and all that it starts; absent of a run that none does. */
+  boundBy?: readonly string[];
 };
 
 /** The bytes by which a run counts that is about to be recorded. */

@@ -36,6 +36,7 @@ import { makeReindexStore, reindexCollection } from "./reindex-store.ts";
 import { makeResponseEventStore, responseEventCollection } from "./response-event-store.ts";
 import { makeResponseStore, responseCollection } from "./response-store.ts";
 import { makeRetentionStore } from "./retention-store.ts";
+import { makeRunBudgetStore, runBudgetCollection } from "./run-budget-store.ts";
 import { makeScheduleStore, scheduleCollection } from "./schedule-store.ts";
 import { makeSearchToolStore, searchToolCollection } from "./search-tool-store.ts";
 import {
@@ -80,6 +81,7 @@ const declarations = [
   fileBatchCollection,
   fileCollection,
   budgetCollection,
+  runBudgetCollection,
   callbackCollection,
   chunkCollection,
   collectionCollection,
@@ -224,6 +226,7 @@ function makeStores(db: Db, capabilities: StoreCapabilities, use: UseStore) {
     usageSeries: makeUsageSeries(db),
     use,
     budgets: makeBudgetStore(db),
+    runBudgets: makeRunBudgetStore(db),
     batches: makeBatchStore(db),
     files: makeFileStore(db),
     deliveries: makeDeliveryStore(db),

@@ -23,7 +23,7 @@ export async function startChild(
   { kind, accept, spentOf }: StartChild,
 ): Promise<ChildEnd> {
   const { deps, run, context } = on;
-  const { tenantId, jobId: parentJobId } = run;
+  const { tenantId, jobId: parentJobId, boundBy } = run;
   const from = `${run._id}:${attempt.path}:${attempt.attempts}`;
   const jobId = derivedId("job", { at: run.createdAt, from });
   let isNew = false;
@@ -31,7 +31,8 @@ export async function startChild(
     isNew = true;
     const caller = fromStoredCaller(tenantId, run.caller);
     const parentStep = { id: attempt.id, path: attempt.path };
-    return accept({ caller, jobId, parentJobId, parentStep, isInteractive: !course.isNested });
+    const about = { caller, jobId, parentJobId, parentStep, isInteractive: !course.isNested };
+    return accept({ ...about, ...(boundBy && { boundBy }) });
   });
   if (isNew) await context.confirm(); // a worker that has lost the run must not go on with it
   if (course.frame.open.get(attempt.path)?.child?.jobId !== jobId) {

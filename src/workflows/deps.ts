@@ -30,6 +30,7 @@ type AgentsOfSteps = {
     isInteractive: boolean;
     jobId: string;
     parentJobId: string;
+    boundBy?: readonly string[];
   }): Promise<{ job: JobRecord }>;
   /** What a run that has ended has used. */
   spentOf(tenantId: string, runId: string): Promise<Spent | undefined>;

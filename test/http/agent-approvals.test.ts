@@ -1,18 +1,15 @@
 import { expect } from "chai";
-import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
-import { makeApprovalRuns } from "../support/approval-run.ts";
+import type { AgentHarness } from "../support/agent-harness.ts";
+import { type ApprovalRuns, useApprovalRuns } from "../support/approval-run.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 describe("approvals of agents' tool calls", function () {
   this.timeout(60_000);
   let harness: AgentHarness;
-  let runs: ReturnType<typeof makeApprovalRuns>;
-  before(async () => {
-    harness = await openAgentHarness({ RECONCILE_EVERY_MS: "300" });
-    runs = makeApprovalRuns(harness);
+  let runs: ApprovalRuns;
+  useApprovalRuns((opened) => {
+    ({ harness, runs } = opened);
   });
-  after(() => harness?.close());
-  beforeEach(() => runs.effects.splice(0));
 
   const chainOf = async (runId: string) => {
     const caller = (await harness.platform.tenancy.authenticate(harness.key)) ?? expect.fail("an unknown key");

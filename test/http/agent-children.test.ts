@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
+import type { AgentHarness } from "../support/agent-harness.ts";
 import type { AgentScript } from "../support/agent-upstream.ts";
-import { makeApprovalRuns } from "../support/approval-run.ts";
+import { type ApprovalRuns, useApprovalRuns } from "../support/approval-run.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 type ListedJob = {
@@ -19,12 +19,10 @@ const panel = { pattern: "chain-of-thought", profile: "content" };
 describe("the jobs that an agent's tools start", function () {
   this.timeout(60_000);
   let harness: AgentHarness;
-  let runs: ReturnType<typeof makeApprovalRuns>;
-  before(async () => {
-    harness = await openAgentHarness({ RECONCILE_EVERY_MS: "300" });
-    runs = makeApprovalRuns(harness);
+  let runs: ApprovalRuns;
+  useApprovalRuns((opened) => {
+    ({ harness, runs } = opened);
   });
-  after(() => harness?.close());
 
   const createFlow = async (steps: object[]) => {
     const made = await harness.member.post("/workflows", { name: "Flow", steps });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
-import { makeApprovalRuns } from "../support/approval-run.ts";
+import type { AgentHarness } from "../support/agent-harness.ts";
+import { type ApprovalRuns, useApprovalRuns } from "../support/approval-run.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const tools = [{ type: "wait" }, { type: "wait_for_event" }];
@@ -8,15 +8,15 @@ const tools = [{ type: "wait" }, { type: "wait_for_event" }];
 describe("agents that wait", function () {
   this.timeout(120_000);
   let harness: AgentHarness;
-  let runs: ReturnType<typeof makeApprovalRuns>;
+  let runs: ApprovalRuns;
   let tenantId: string;
+  useApprovalRuns((opened) => {
+    ({ harness, runs } = opened);
+  });
   before(async () => {
-    harness = await openAgentHarness({ RECONCILE_EVERY_MS: "300" });
-    runs = makeApprovalRuns(harness);
     const caller = (await harness.platform.tenancy.authenticate(harness.key)) ?? expect.fail("an unknown key");
     tenantId = caller.tenantId;
   });
-  after(() => harness?.close());
 
   const wait = (given: object) => ({ name: "wait", arguments: given });
   const waitForEvent = (given: object) => ({ name: "wait_for_event", arguments: given });

@@ -1,19 +1,16 @@
 import { expect } from "chai";
-import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
-import { makeApprovalRuns } from "../support/approval-run.ts";
+import type { AgentHarness } from "../support/agent-harness.ts";
+import { type ApprovalRuns, useApprovalRuns } from "../support/approval-run.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 /** What users of other frameworks have reported of approvals, as scripts against the API. Each test names the report. */
 describe("reports about approvals", function () {
   this.timeout(60_000);
   let harness: AgentHarness;
-  let runs: ReturnType<typeof makeApprovalRuns>;
-  before(async () => {
-    harness = await openAgentHarness({ RECONCILE_EVERY_MS: "300" });
-    runs = makeApprovalRuns(harness);
+  let runs: ApprovalRuns;
+  useApprovalRuns((opened) => {
+    ({ harness, runs } = opened);
   });
-  after(() => harness?.close());
-  beforeEach(() => runs.effects.splice(0));
 
   it("extra 139: a model that would say something else on a resume is not asked, and the approved call is made", async () => {
     let asked = 0;

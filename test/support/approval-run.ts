@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { AgentHarness } from "./agent-harness.ts";
+import { type AgentHarness, openAgentHarness } from "./agent-harness.ts";
 import type { ApiResponse } from "./http-client.ts";
 import { pollUntil } from "./poll-until.ts";
 
@@ -16,6 +16,22 @@ export type ListedApproval = {
   arguments: Record<string, unknown>;
   argumentsHash: string;
 };
+
+export type ApprovalRuns = ReturnType<typeof makeApprovalRuns>;
+
+/** Registers hooks that open the harness of a file's tests, with what they do with runs. Both are given to `take` before the first. */
+export function useApprovalRuns(take: (opened: { harness: AgentHarness; runs: ApprovalRuns }) => void): void {
+  let harness: AgentHarness | undefined;
+  let effects: Effect[] = [];
+  before("open the agent harness", async () => {
+    harness = await openAgentHarness({ RECONCILE_EVERY_MS: "300" });
+    const runs = makeApprovalRuns(harness);
+    effects = runs.effects;
+    take({ harness, runs });
+  });
+  after("close the agent harness", () => harness?.close());
+  beforeEach("forget the effects", () => void effects.splice(0));
+}
 
 /** What the tests of approvals do with runs of agents. */
 export function makeApprovalRuns(harness: AgentHarness) {

@@ -31,6 +31,7 @@ const bounds = {
   askedNanoUsd: 900,
   leastNanoUsd: 400_000,
   answerFor: (nanoUsd: number) => nanoUsd / 1_000,
+  ...{ asked: 900, least: 400, priceOf: (answer: number) => answer * 1_000 },
 };
 const usage = { inputTokens: 100, outputTokens: 20 };
 const ofUsage = 400_000;
@@ -43,7 +44,7 @@ function makeHarness() {
   const spent: object[] = [];
   const leaving = new AbortController();
   const caller: GatewayCaller = { tenantId: "ten_1", keyId: "key_1", surface: "api", signal: leaving.signal };
-  const limit = { check: () => undefined, spend: (one: object) => void spent.push(one) };
+  const limit = { spend: (one: object) => void spent.push(one) };
   const held: Reservation = { nanoUsd: 1_000_000, bounds, settle: (nanoUsd) => void settled.push(nanoUsd) };
   const ledger = {
     record: (record: CompletionRecord) => void records.push(record),
@@ -173,7 +174,7 @@ describe("the account of a model call", () => {
       .with.property("code", "budget_exhausted");
   });
 
-  it("is opened once the store takes records, the run's limit allows it and an amount is reserved", async () => {
+  it("is opened once the store takes records and an amount is reserved, of the budgets of its run where it has some", async () => {
     const { caller, held, ledger, records } = makeHarness();
     const order: string[] = [];
     const step = async (name: string) => void order.push(name);
@@ -181,17 +182,26 @@ describe("the account of a model call", () => {
       callTexts: { areKept: () => step("settings read").then(() => true) },
       ledger: { ...ledger, requireTaken: () => step("taken") },
       budgets: { reserve: () => step("reserved").then(() => held) },
+      runBudgets: { reserve: () => step("reserved of runs").then(() => ({ ...held, answerTokens: 700 })) },
     };
-    const limit = { ...caller.limit, check: () => void order.push("checked") };
-    const call = await openCall(deps, { ...caller, limit }, about);
-    expect(order).to.deep.equal(["settings read", "taken", "checked", "reserved"]);
+    const call = await openCall(deps, caller, about);
+    expect(order.splice(0)).to.deep.equal(["settings read", "taken", "reserved"]);
     expect(call.capped({ model: "m", messages: [] }).maxTokens).to.equal(1_000);
+    const limit = { ...caller.limit, boundBy: ["run_1:1"] };
+    const bound = await openCall(deps, { ...caller, limit }, about);
+    expect(order).to.deep.equal(["settings read", "taken", "reserved of runs"]);
+    expect(bound.capped({ model: "m", messages: [] }).maxTokens).to.equal(700);
     expect(records).to.deep.equal([]);
   });
 
   it("is opened without the store for a free model", async () => {
     const { caller, ledger } = makeHarness();
-    const free = { budgets: { reserve: async () => undefined }, callTexts: { areKept: async () => false } };
+    const none = { reserve: async () => expect.fail("no run has made it") };
+    const free = {
+      budgets: { reserve: async () => undefined },
+      runBudgets: none,
+      callTexts: { areKept: async () => false },
+    };
     const full = { ...ledger, requireTaken: () => Promise.reject(unavailable("The store")) };
     const ofPrice = (input: number) => ({
       ...about,

@@ -21,10 +21,11 @@ describe("a tool call of an agent", () => {
     schema: z.object({}),
     extras: { timeoutMs: 30 * 86_400_000 },
   });
-  const call = { id: "call_1_1", name: "slow", arguments: "{}", idempotencyKey: "run_1-1-1" };
+  const call = { id: "call_1_1", name: "slow", arguments: "{}", idempotencyKey: "run_1-1-1", index: 1 };
   const observe = (signal: AbortSignal, asked: StructuredTool = slow) => {
-    const run = { tenantId: "acme", limits: { timeoutMs: 1_000 } };
-    const usage = makeRunUsage(run, { findModel: async () => undefined });
+    const run = { _id: "run_1", tenantId: "acme", limits: { timeoutMs: 1_000 } };
+    const none = { open: async () => undefined, close: async () => undefined };
+    const usage = makeRunUsage(run, { findModel: async () => undefined, runBudgets: none });
     const logger = makeLogger({ level: "silent", name: "test" });
     const deps = {
       run: {},

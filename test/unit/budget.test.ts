@@ -26,6 +26,7 @@ const callOf =
     askedNanoUsd: mostUsd * USD,
     leastNanoUsd: leastUsd * USD,
     answerFor: () => 0,
+    ...{ asked: 0, least: 0, priceOf: () => mostUsd * USD },
   });
 const free = callOf(0);
 const errorOf = (work: unknown) =>

@@ -66,6 +66,7 @@ function makeDeps(
       set: async () => undefined,
       flush: async () => undefined,
     },
+    runBudgets: { reserve: async () => expect.fail("no run makes these calls") },
     schemaChecks: { checkDefinition: async () => undefined, checkInput: async () => undefined },
     callTexts: { areKept: async () => false },
     largeStreams: makeShares({ size: 64, perOwner: 16 }),

@@ -3,7 +3,7 @@ import { takeRun } from "../../definitions/runs.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
 import { derivedId, idSchema } from "../../lib/ids.ts";
-import type { AgentRunRecord, RunLimits } from "../../store/agent-run-store.ts";
+import type { AgentRunRecord } from "../../store/agent-run-store.ts";
 import type { AgentRecord } from "../../store/agent-store.ts";
 import { RunStopped } from "../run-state.ts";
 import { countStarted, missingTarget, throwForModel, toolKind } from "./tool.ts";
@@ -18,13 +18,13 @@ export const agent = toolKind({
     if (!(await deps.store.agents.get(tenantId, agentId))) throw missingTarget("agent", `${field}.agentId`);
   },
   async make({ agentId }, setup) {
-    const { tool, about, callOf, deps, run: parent, usage, endsAt, execute, inTurn, guard } = setup;
+    const { tool, about, callOf, deps, run: parent, endsAt, execute, inTurn, guard } = setup;
     const target = await deps.store.agents.get(parent.tenantId, agentId);
     const leftMs = () => endsAt.getTime() - Date.now();
     const { name = "gone", description = "" } = target?.definition ?? {};
     return tool(
       async ({ input }, config) => {
-        const { idempotencyKey, signal, spend, note } = callOf(config);
+        const { idempotencyKey, signal, spend, note, budgets } = callOf(config);
         if (parent.depth >= MAX_DEPTH) throw new RunStopped("max_depth");
         if (!target) throw new AppError("not_found", "The agent is gone.");
         try {
@@ -37,7 +37,8 @@ export const agent = toolKind({
             parent,
             input,
             idempotencyKey,
-            limits: { ...usage.left(), timeoutMs: Math.max(100, leftMs()) },
+            limits: { timeoutMs: Math.max(100, leftMs()) },
+            boundBy: await budgets(),
           });
           // That of an earlier attempt counts already.
           if (!(await deps.store.agentRuns.get(child.tenantId, child._id))) {
@@ -63,12 +64,14 @@ export const agent = toolKind({
   },
 });
 
-type Call = { parent: AgentRunRecord; input: string; idempotencyKey: string; limits: RunLimits };
+type Call = { parent: AgentRunRecord; input: string; idempotencyKey: string } & Pick<AgentRunRecord, "limits"> & {
+    boundBy: AgentRunRecord["boundBy"] | undefined;
+  };
 
 /** The run of an agent that a call begins, the same at every attempt of the call. */
 function toChild(
   { _id: agentId, version: agentVersion, definition }: AgentRecord,
-  { parent, input, idempotencyKey, limits }: Call,
+  { parent, input, idempotencyKey, limits, boundBy }: Call,
 ): AgentRunRecord {
   const { tenantId, jobId, caller, context, _id: parentRunId, rootRunId = parentRunId } = parent;
   const now = new Date();
@@ -83,6 +86,7 @@ function toChild(
     input: input.toWellFormed(),
     ...(context === undefined ? {} : { context }),
     limits,
+    ...(boundBy && { boundBy }),
     depth: parent.depth + 1,
     parentRunId,
     rootRunId,

@@ -40,6 +40,8 @@ export type ToolContext = {
   limit: CallLimit;
   /** Counts what the tool used in other ways. */
   spend(spent: Spent): void;
+  /** The budgets that bound what the call starts; see `RunUsage`. */
+  budgets(): Promise<readonly string[] | undefined>;
   note(notes: ToolNotes): void;
   /** The same at every attempt of this call. */
   idempotencyKey: string;
@@ -119,7 +121,7 @@ export const toolKind = <C>(kind: ToolKind<C>): ToolKind<C> => kind;
  */
 export async function jobOfCall(
   { deps, run, caller, name }: Pick<ToolSetup, "deps" | "run" | "caller" | "name">,
-  { idempotencyKey, note }: Pick<ToolContext, "idempotencyKey" | "note">,
+  { idempotencyKey, note, budgets }: Pick<ToolContext, "idempotencyKey" | "note" | "budgets">,
   accept: (given: ChildRequest) => Promise<{ job: JobRecord }>,
 ): Promise<JobRecord> {
   const { jobs, quotas } = deps;
@@ -129,7 +131,8 @@ export async function jobOfCall(
     await countStarted(deps, run);
     await quotas.check(tenantId, "openJobs");
     const parentStep = { id: name, path: idempotencyKey };
-    return accept({ caller, jobId, parentJobId, parentStep, isInteractive: true });
+    const boundBy = await budgets();
+    return accept({ caller, jobId, parentJobId, parentStep, isInteractive: true, ...(boundBy && { boundBy }) });
   });
   note({ jobId });
   if (isFinal(job.status)) return job;

@@ -9,9 +9,10 @@ import type { GatewayDeps } from "../deps.ts";
 import type { CompletionRequest, FinishReason, Usage } from "../providers/provider.ts";
 import { withoutZeros } from "../providers/usage.ts";
 import type { Preprocessing } from "../schemas.ts";
-import type { Budgets, Reservation } from "./budget.ts";
+import type { Budgets } from "./budget.ts";
 import type { Ledger } from "./ledger.ts";
 import { addUsage, type CostBounds, makeFailedAttempts, plausible, toNanoUsd, toUsd } from "./prices.ts";
+import type { RunBudgets, RunReservation } from "./run-budgets.ts";
 import { endUserOf } from "./usage-increments.ts";
 
 /** Who makes a call: the tenant and key that are billed, and the surface of the call. */
@@ -30,7 +31,7 @@ export type GatewayCaller = {
   origin?: CallOrigin;
   /** Set for a run that erases its texts at its end. No record keeps texts of its calls. */
   isErased?: boolean;
-  /** The limit of a run that makes several calls. */
+  /** Of a run that makes several calls. */
   limit?: CallLimit;
   /** Called before the first part of an answer, for each setting that a fallback does not take as requested. */
   onIgnored?(name: string): void;
@@ -52,11 +53,11 @@ export function withEndUser(caller: GatewayCaller, request: Parameters<typeof en
   return endUser === undefined ? caller : { ...caller, endUser };
 }
 
-/**
- * The spending limit of a run. `check` is called before each call and throws if the limit is used up. `spend` is called after
- * it.
- */
-export type CallLimit = { check(): void; spend(spent: { usage: Usage; costUsd: number }): void };
+/** The run that makes a call: the budgets that bound it, by their ids, see `RunBudgets`; and what counts the call after its end. */
+export type CallLimit = {
+  boundBy?: readonly string[] | undefined;
+  spend(spent: { usage: Usage; costUsd: number }): void;
+};
 
 /**
  * How a call ended. `usage` is the provider's count. Without it, `estimate` counts the texts that were transmitted. Without
@@ -80,6 +81,7 @@ type Settlement = { usage: Usage; costUsd: number; timingsMs: Preprocessing["tim
 type CallDeps = Pick<GatewayDeps, "callTexts"> & {
   ledger: Pick<Ledger, "record" | "requireTaken">;
   budgets: Pick<Budgets, "reserve">;
+  runBudgets: Pick<RunBudgets, "reserve">;
 };
 
 /** One model call under way. It is settled exactly once, however it ends. */
@@ -99,21 +101,28 @@ export type PricedCall = CallAbout & { toBounds: () => CostBounds };
 
 /**
  * Starts a call that will cost something. It reserves the call's highest possible cost from the tenant's budget, or what is
- * left of it.
- * @throws AppError `budget_exhausted`; `storage_full`, `store_read_only` while its record could not be stored; what the run's
- * limit throws.
+ * left of it; and what it may use from the budgets that bound its run.
+ * @throws AppError `budget_exhausted`; `storage_full`, `store_read_only` while its record could not be stored.
  */
 export async function openCall(deps: CallDeps, caller: GatewayCaller, about: PricedCall): Promise<Call> {
   const mayKeep = about.kind === "chat" && caller.isErased !== true; // only chats have texts in their records
   const areTextsKept = mayKeep && (await deps.callTexts.areKept(caller.tenantId));
   if (about.routing.model.price.input > 0) await deps.ledger.requireTaken();
-  caller.limit?.check();
-  const held = await deps.budgets.reserve(caller, about.toBounds, caller.signal);
+  const { boundBy } = caller.limit ?? {};
+  const held =
+    boundBy === undefined
+      ? await deps.budgets.reserve(caller, about.toBounds, caller.signal)
+      : await deps.runBudgets.reserve(caller, boundBy, about, caller.signal);
   return beginCall(deps.ledger, caller, { ...about, areTextsKept }, held);
 }
 
 /** Begins the record of a call; it reaches the ledger when it is settled. */
-export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller, about: CallAbout, held?: Reservation) {
+export function beginCall(
+  ledger: Pick<Ledger, "record">,
+  caller: GatewayCaller,
+  about: CallAbout,
+  held?: RunReservation,
+) {
   const { routing } = about;
   const logId = newId("log");
   const requestId = currentRequestId();
@@ -153,7 +162,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
       const failed = failedAttempts.sum();
       const usage = failed ? addUsage(own, failed.usage) : own;
       const costNanoUsd = ownNanoUsd + (failed?.nanoUsd ?? 0);
-      held?.settle(costNanoUsd);
+      held?.settle(costNanoUsd, usage);
       caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
       const { error, outcome } = outcomeOf(end, caller.signal);
@@ -196,7 +205,8 @@ export function countUsage({ usage, estimate }: Pick<CallEnd, "usage" | "estimat
   return { usage: estimate?.() ?? { inputTokens: 0, outputTokens: 0 }, isReported: false };
 }
 
-function capRequest(request: CompletionRequest, { nanoUsd, bounds }: Reservation, failedNanoUsd: number) {
+function capRequest(request: CompletionRequest, held: RunReservation, failedNanoUsd: number) {
+  const { nanoUsd, bounds, answerTokens = Number.POSITIVE_INFINITY } = held;
   const leftNanoUsd = nanoUsd - failedNanoUsd;
   if (leftNanoUsd < bounds.leastNanoUsd) {
     throw new AppError(
@@ -204,7 +214,7 @@ function capRequest(request: CompletionRequest, { nanoUsd, bounds }: Reservation
       "Attempts that failed have used up what was left of the budget for this call.",
     );
   }
-  return { ...request, maxTokens: bounds.answerFor(leftNanoUsd) };
+  return { ...request, maxTokens: Math.min(bounds.answerFor(leftNanoUsd), answerTokens) };
 }
 
 function outcomeOf({ error: thrown }: CallEnd, signal: AbortSignal) {

@@ -59,6 +59,11 @@ export type CostBounds = {
   leastNanoUsd: number;
   /** The longest answer that an amount pays for, in tokens. It never exceeds the requested limit. */
   answerFor(nanoUsd: number): number;
+  /** The longest answer that is to be expected, and the shortest that is worth the call, in tokens. */
+  asked: number;
+  least: number;
+  /** What the call costs with an answer of so many tokens, in billionths of a US dollar. */
+  priceOf(answer: number): number;
 };
 
 /** `promptTokens` is the length of a prompt that cannot be read. */
@@ -72,20 +77,23 @@ export function boundChat(
   const priceOf = (outputTokens: number) =>
     toNanoUsd(model, { inputTokens, outputTokens, cacheWriteTokens: inputTokens });
   const asked = request.maxTokens ?? model.defaultOutput ?? model.maxOutput;
+  const least = Math.min(asked, LEAST_ANSWER);
   const longest = Math.max(asked, model.maxOutput);
   const tokenNanoUsd = (priceOf(longest) - priceOf(0)) / longest;
   return {
     mostNanoUsd: priceOf(longest),
     askedNanoUsd: priceOf(request.maxTokens ?? longest),
-    leastNanoUsd: priceOf(Math.min(asked, LEAST_ANSWER)),
+    leastNanoUsd: priceOf(least),
     answerFor: (nanoUsd) => Math.min(asked, Math.floor((nanoUsd - priceOf(0)) / tokenNanoUsd + ROUNDING_TOKENS)),
+    ...{ asked, least, priceOf },
   };
 }
 
 export function boundEmbedding(model: CataloguedModel, input: readonly string[]): CostBounds {
   const inputTokens = input.reduce((sum, text) => sum + Math.min(boundTokens(text), model.contextWindow), 0);
   const nanoUsd = toNanoUsd(model, { inputTokens, outputTokens: 0 });
-  return { mostNanoUsd: nanoUsd, askedNanoUsd: nanoUsd, leastNanoUsd: nanoUsd, answerFor: () => 0 };
+  const answer = { answerFor: () => 0, asked: 0, least: 0, priceOf: () => nanoUsd };
+  return { mostNanoUsd: nanoUsd, askedNanoUsd: nanoUsd, leastNanoUsd: nanoUsd, ...answer };
 }
 
 /** What the billed failed attempts of a call used and cost; undefined when there were none. */

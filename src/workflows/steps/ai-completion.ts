@@ -31,7 +31,7 @@ export const aiCompletion = stepKind({
   async run({ deps, run, step, fill, signal }): Promise<StepResult> {
     const { model, temperature, maxTokens, allowIncomplete = false } = step;
     const { prompt, systemPrompt } = await fill();
-    const { limit, spent } = makeUsageTracker();
+    const { limit, spent } = makeUsageTracker(run);
     const caller = {
       tenantId: run.tenantId,
       keyId: run.caller.keyId,

@@ -38,7 +38,7 @@ export const ragQuery = stepKind({
     const invalid = (message: string) => invalidRequest(`${place.field}.query`, message);
     if (query === "") throw invalid("The query is empty.");
     if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
-    const { limit, spent } = makeUsageTracker();
+    const { limit, spent } = makeUsageTracker(run);
     const { topK = DEFAULT_TOP_K, documentIds, collection, expand, rewrite, rerank } = step;
     const request = {
       query,

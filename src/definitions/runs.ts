@@ -132,12 +132,14 @@ export function sumSpent(all: readonly Spent[]) {
  */
 export function makeUsageTracker({ boundBy }: Pick<CountedRun, "boundBy">, onAdd?: (spent: Spent) => void) {
   let total = sumSpent([]);
+  let calls = 0;
   const add = (spent: Spent) => {
+    calls += 1;
     total = sumSpent([total, spent]);
     onAdd?.(spent);
   };
   const limit: CallLimit = { boundBy, spend: (call) => add(spentOf(call)) };
-  return { limit, add, spent: () => total };
+  return { limit, add, spent: () => total, calls: () => calls };
 }
 
 /** Most characters of a line that stands for a text. */

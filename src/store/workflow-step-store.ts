@@ -60,6 +60,8 @@ export type OpenStepRecord = AboutStep & {
   retryAt?: Date;
   /** How often in a row it has waited for a part of the platform that was away. */
   waitsForPart?: number;
+  /** What its earlier attempts have used. */
+  spent?: WorkflowStepRecord["spent"];
   /** Of a list over items: what it goes over, as JSON, and the index below which all items have a result. */
   list?: string;
   floor?: number;

@@ -1,3 +1,4 @@
+import { makeUsageTracker, type Spent, sumSpent } from "../definitions/runs.ts";
 import { AWAITING_APPROVAL } from "../jobs/job-outcome.ts";
 import { Suspended } from "../jobs/reschedule.ts";
 import { defined } from "../lib/defined.ts";
@@ -13,7 +14,7 @@ import { EvaluatorBusy } from "./evaluator.ts";
 import { addResult, pathIn, toScope } from "./frame.ts";
 import { makeNested } from "./nested.ts";
 import { Later, makeDeadline, StepFailed, timedOut, Waiting } from "./pauses.ts";
-import type { Nested, StartChild, StepResult } from "./steps/step.ts";
+import type { Nested, StartChild, StepResult, StepWork } from "./steps/step.ts";
 import { kindOf, type PlannedStep } from "./steps.ts";
 
 /** Attempts of a step that names no number, the first one included. */
@@ -91,16 +92,19 @@ async function attemptStep(on: Walk, course: Course, attempt: Attempt): Promise<
   const { context } = on;
   const deadline = Number.isFinite(attempt.deadlineAt) ? makeDeadline(course.signal, attempt.deadlineAt) : undefined;
   const { signal } = deadline ?? course;
+  const used = makeUsageTracker(on.run);
+  const spent = (more?: Spent) => spentOn(course, attempt, used.calls() === 0 ? [more] : [used.spent(), more]);
   try {
     signal.throwIfAborted();
-    const result = await runStep(on, { ...course, signal }, attempt);
-    if (!result.failure) return result;
-    await retryIfWorth(on, course, attempt, result.failure);
-    return { ...result, error: toErrorView(result.failure) };
+    const result = await runStep(on, { ...course, signal }, { ...attempt, limit: used.limit });
+    const counted = { ...result, ...defined({ spent: spent(result.spent) }) };
+    if (!counted.failure) return counted;
+    await retryIfWorth(on, course, attempt, { error: counted.failure, spent: counted.spent });
+    return { ...counted, error: toErrorView(counted.failure) };
   } catch (error) {
     if (isCancel(context.signal.reason)) await noteOpen(on, course.frame, attempt, { status: "running" });
     course.signal.throwIfAborted();
-    if (signal.aborted) return { error: toErrorView(timedOut()) };
+    if (signal.aborted) return { error: toErrorView(timedOut()), ...defined({ spent: spent() }) };
     if (error instanceof StepFailed) return { error: error.error }; // of a step within
     if (error instanceof Pause) throw error;
     if (error instanceof EvaluatorBusy) throw new Later(jittered(error.retryAfterMs ?? 0));
@@ -109,17 +113,23 @@ async function attemptStep(on: Walk, course: Course, attempt: Attempt): Promise<
       context.logger.error({ err: error, path: attempt.path }, "a step threw unexpectedly");
     await context.confirm();
     if (error instanceof AppError && error.retryable) await waitForPart(on, course, attempt, error);
-    await retryIfWorth(on, course, attempt, error);
-    return { error: toErrorView(error) };
+    await retryIfWorth(on, course, attempt, { error, spent: spent() });
+    return { error: toErrorView(error), ...defined({ spent: spent() }) };
   } finally {
     deadline?.stop();
   }
 }
 
-function runStep(on: Walk, course: Course, attempt: Attempt): Promise<StepResult> {
+/** What a step has used with its earlier attempts; undefined if nothing of it counts here, as of what counts by the steps within. */
+function spentOn({ frame }: Course, { path }: Attempt, now: readonly (Spent | undefined)[]): Spent | undefined {
+  const all = [frame.open.get(path)?.spent, ...now].filter((one) => one !== undefined);
+  return all.length === 0 ? undefined : sumSpent(all);
+}
+
+function runStep(on: Walk, course: Course, attempt: Attempt & Pick<StepWork<unknown>, "limit">): Promise<StepResult> {
   const { deps, run, dry } = on;
   const { frame, line, signal } = course;
-  const { path, planned, startedAt, attempts } = attempt;
+  const { path, planned, startedAt, attempts, limit } = attempt;
   const { step, field, id } = planned;
   const { tenantId, workflowId, version } = run;
   const kind = kindOf(step);
@@ -129,7 +139,7 @@ function runStep(on: Walk, course: Course, attempt: Attempt): Promise<StepResult
   };
   let nested: Nested | undefined; // few steps hold others
   const work = {
-    ...{ deps, run, step, fill, signal, startedAt, attempt: attempts },
+    ...{ deps, run, step, fill, signal, startedAt, attempt: attempts, limit },
     place: { id, path, field },
     child: (start: StartChild) => startChild(on, course, attempt, start),
     get nested() {
@@ -160,7 +170,12 @@ async function waitForPart(on: Walk, { frame }: Course, attempt: Attempt, error:
  * @throws Later when another attempt at a failed step is worth it. The wait doubles each time, and is what the other side asked for
  * where that is longer. An error of no kind of ours may be transient.
  */
-async function retryIfWorth(on: Walk, { frame }: Course, attempt: Attempt, error: unknown): Promise<void> {
+async function retryIfWorth(
+  on: Walk,
+  { frame }: Course,
+  attempt: Attempt,
+  { error, spent }: { error: unknown; spent: Spent | undefined },
+): Promise<void> {
   const { attempts, planned } = attempt;
   const { retry } = planned.step;
   const most = retry?.attempts ?? kindOf(planned.step).attempts ?? DEFAULT_ATTEMPTS;
@@ -170,7 +185,7 @@ async function retryIfWorth(on: Walk, { frame }: Course, attempt: Attempt, error
   const afterMs = Math.max(jittered(backoffMs), Math.min(askedMs, MAX_BACKOFF_MS));
   const { child: _ended, ...about } = frame.open.get(attempt.path) ?? {};
   const retryAt = new Date(Date.now() + afterMs);
-  await noteOpen(on, frame, attempt, { ...about, status: "retrying", attempts, retryAt });
+  await noteOpen(on, frame, attempt, { ...about, status: "retrying", attempts, retryAt, ...defined({ spent }) });
   throw new Later(afterMs);
 }
 

@@ -59,9 +59,9 @@ export async function noteOpen(
   more: Pick<OpenStepRecord, "status"> & Partial<OpenStepRecord>,
 ): Promise<void> {
   const { tenantId, _id: runId } = run;
-  const { child, items, list, floor } = frame.open.get(path) ?? {};
+  const { child, items, list, floor, spent } = frame.open.get(path) ?? {};
   const about = { _id: `${runId}:${path}`, tenantId, runId, scope: frame.scope, path, id, type, attempts, startedAt };
-  const step = { ...about, ...defined({ child, items, list, floor }), ...more };
+  const step = { ...about, ...defined({ child, items, list, floor, spent }), ...more };
   await deps.store.workflowRuns.noteOpen(step);
   frame.open.set(path, step);
 }

@@ -1,4 +1,3 @@
-import { sumSpent } from "../definitions/runs.ts";
 import { Suspended } from "../jobs/reschedule.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { AppError, isCancel, notFound, Pause, toErrorView } from "../lib/errors.ts";
@@ -12,6 +11,7 @@ import { toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { openFrame, pathIn, toRunTexts } from "./frame.ts";
 import { makeTurn, RunEnds, StepFailed, TurnOver } from "./pauses.ts";
+import { spentOfRun } from "./run-spent.ts";
 import { toResult } from "./run-view.ts";
 import type { WorkflowResult } from "./schemas.ts";
 import { toJsonValue } from "./scope-texts.ts";
@@ -69,11 +69,11 @@ async function walkToEnd(
   const { run, root } = known;
   const { tenantId, _id: runId } = run;
   const finish = async ({ output, ...closing }: Closing) => {
-    const { costUsd } = sumSpent([...root.results.values()].flatMap(({ spent }) => spent ?? []));
+    const hasItems = run.definition.includes('"for_each"');
+    const known = { steps: [...root.results.values()], hasItems: hasItems && closing.status !== "completed" };
+    const { costUsd } = await spentOfRun(deps.store, run, known);
     const end = { ...closing, ...(output === undefined ? {} : { output }), costUsd, finishedAt: new Date() };
-    const ofItems = run.definition.includes('"for_each"')
-      ? await deps.store.workflowRuns.itemBytes(tenantId, runId)
-      : 0;
+    const ofItems = hasItems ? await deps.store.workflowRuns.itemBytes(tenantId, runId) : 0;
     if (await deps.store.workflowRuns.finish(tenantId, runId, end, root.bytes + ofItems)) {
       if (run.definition.includes(APPROVAL)) await withdrawApprovals(deps, run);
       return end;

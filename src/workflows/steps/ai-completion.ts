@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { makeUsageTracker } from "../../definitions/runs.ts";
 import type { ChatOutcome } from "../../gateway/chat/outcome.ts";
 import { defined } from "../../lib/defined.ts";
 import { AppError } from "../../lib/errors.ts";
@@ -28,10 +27,9 @@ export const aiCompletion = stepKind({
     finishReason: "stop",
     call: { model, prompt, systemPrompt, temperature, maxTokens },
   }),
-  async run({ deps, run, step, fill, signal }): Promise<StepResult> {
+  async run({ deps, run, step, fill, limit, signal }): Promise<StepResult> {
     const { model, temperature, maxTokens, allowIncomplete = false } = step;
     const { prompt, systemPrompt } = await fill();
-    const { limit, spent } = makeUsageTracker(run);
     const caller = {
       tenantId: run.tenantId,
       keyId: run.caller.keyId,
@@ -51,13 +49,13 @@ export const aiCompletion = stepKind({
         }),
       });
       const { finishReason } = outcome;
-      const result = { output: outcome.text.toWellFormed(), spent: spent(), finishReason };
+      const result = { output: outcome.text.toWellFormed(), finishReason };
       const isCut = finishReason === "length" || finishReason === "content_filter";
       return isCut && !allowIncomplete ? { ...result, failure: toFailure(outcome) } : result;
     } catch (error) {
       const output = allowIncomplete ? textOf(error) : undefined;
       if (output === undefined) throw error;
-      return { output, spent: spent(), finishReason: "error" };
+      return { output, finishReason: "error" };
     }
   },
 });

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { makeUsageTracker } from "../../definitions/runs.ts";
 import { defined } from "../../lib/defined.ts";
 import { invalidRequest } from "../../lib/errors.ts";
 import { idSchema } from "../../lib/ids.ts";
@@ -33,12 +32,11 @@ export const ragQuery = stepKind({
     output: [{ documentId: null, title: null, content: "[a passage]", score: 1 }],
     call: { query, topK, collection, documentIds },
   }),
-  async run({ deps, run, step, place, fill, signal }) {
+  async run({ deps, run, step, place, fill, limit, signal }) {
     const query = String((await fill()).query).trim();
     const invalid = (message: string) => invalidRequest(`${place.field}.query`, message);
     if (query === "") throw invalid("The query is empty.");
     if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
-    const { limit, spent } = makeUsageTracker(run);
     const { topK = DEFAULT_TOP_K, documentIds, collection, expand, rewrite, rerank } = step;
     const request = {
       query,
@@ -48,6 +46,6 @@ export const ragQuery = stepKind({
     };
     const caller = { ...fromStoredCaller(run.tenantId, run.caller), limit, origin: originOf(run) };
     const { results: output } = await deps.rag.query(caller, request, signal);
-    return { output, spent: spent() };
+    return { output };
   },
 });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ChildRequest, Spent } from "../../definitions/runs.ts";
+import type { CallLimit } from "../../gateway/money/account.ts";
 import type { AppError } from "../../lib/errors.ts";
 import type { CallOrigin } from "../../store/completion-store.ts";
 import type { JobRecord } from "../../store/job-record.ts";
@@ -63,6 +64,8 @@ export type StepWork<S> = {
   /** When the step began, at its first attempt; and which attempt this is. */
   startedAt: Date;
   attempt: number;
+  /** Counts the model calls of this attempt, however it ends. */
+  limit: CallLimit;
   /** Starts a job that the step waits for, or finds it. */
   child(start: StartChild): Promise<ChildEnd>;
   /** Walks through the steps within this one. */
@@ -116,8 +119,8 @@ export type Nested = {
 };
 
 /**
- * `startedAt`: when the step began, where that was at an earlier attempt. `finishReason`: how a model's answer ended.
- * `failure`: the step has failed for good, although it has an output. `items`: of a list over items.
+ * `spent`: what it used beside the calls that `limit` counts. `startedAt`: when the step began, where that was at an earlier
+ * attempt. `finishReason`: how a model's answer ended. `failure`: the step has failed for good, although it has an output. `items`: of a list over items.
  */
 export type StepResult = {
   output: unknown;

@@ -126,20 +126,20 @@ export function sumSpent(all: readonly Spent[]) {
   return { ...sum, costUsd: Math.round(sum.costUsd * 1e9) / 1e9 };
 }
 
+export type UsageTracker = ReturnType<typeof makeUsageTracker>;
+
 /**
  * Counts what a step of a run uses: its model calls by `limit`, which bounds them as the run is bound, all else by `add`. `onAdd`
  * counts it elsewhere too.
  */
 export function makeUsageTracker({ boundBy }: Pick<CountedRun, "boundBy">, onAdd?: (spent: Spent) => void) {
   let total = sumSpent([]);
-  let calls = 0;
   const add = (spent: Spent) => {
-    calls += 1;
     total = sumSpent([total, spent]);
     onAdd?.(spent);
   };
   const limit: CallLimit = { boundBy, spend: (call) => add(spentOf(call)) };
-  return { limit, add, spent: () => total, calls: () => calls };
+  return { limit, add, spent: () => total };
 }
 
 /** Most characters of a line that stands for a text. */

@@ -1,4 +1,4 @@
-import { makeUsageTracker, type Spent, sumSpent } from "../definitions/runs.ts";
+import { makeUsageTracker, type Spent, type UsageTracker } from "../definitions/runs.ts";
 import { AWAITING_APPROVAL } from "../jobs/job-outcome.ts";
 import { Suspended } from "../jobs/reschedule.ts";
 import { defined } from "../lib/defined.ts";
@@ -93,18 +93,20 @@ async function attemptStep(on: Walk, course: Course, attempt: Attempt): Promise<
   const deadline = Number.isFinite(attempt.deadlineAt) ? makeDeadline(course.signal, attempt.deadlineAt) : undefined;
   const { signal } = deadline ?? course;
   const used = makeUsageTracker(on.run);
-  const spent = (more?: Spent) => spentOn(course, attempt, used.calls() === 0 ? [more] : [used.spent(), more]);
+  const earlier = course.frame.open.get(attempt.path)?.spent;
+  if (earlier) used.add(earlier);
   try {
     signal.throwIfAborted();
     const result = await runStep(on, { ...course, signal }, { ...attempt, limit: used.limit });
-    const counted = { ...result, ...defined({ spent: spent(result.spent) }) };
+    if (result.spent) used.add(result.spent);
+    const counted = { ...result, ...spentBy(used) };
     if (!counted.failure) return counted;
     await retryIfWorth(on, course, attempt, { error: counted.failure, spent: counted.spent });
     return { ...counted, error: toErrorView(counted.failure) };
   } catch (error) {
     if (isCancel(context.signal.reason)) await noteOpen(on, course.frame, attempt, { status: "running" });
     course.signal.throwIfAborted();
-    if (signal.aborted) return { error: toErrorView(timedOut()), ...defined({ spent: spent() }) };
+    if (signal.aborted) return { error: toErrorView(timedOut()), ...spentBy(used) };
     if (error instanceof StepFailed) return { error: error.error }; // of a step within
     if (error instanceof Pause) throw error;
     if (error instanceof EvaluatorBusy) throw new Later(jittered(error.retryAfterMs ?? 0));
@@ -113,17 +115,17 @@ async function attemptStep(on: Walk, course: Course, attempt: Attempt): Promise<
       context.logger.error({ err: error, path: attempt.path }, "a step threw unexpectedly");
     await context.confirm();
     if (error instanceof AppError && error.retryable) await waitForPart(on, course, attempt, error);
-    await retryIfWorth(on, course, attempt, { error, spent: spent() });
-    return { error: toErrorView(error), ...defined({ spent: spent() }) };
+    await retryIfWorth(on, course, attempt, { error, ...spentBy(used) });
+    return { error: toErrorView(error), ...spentBy(used) };
   } finally {
     deadline?.stop();
   }
 }
 
-/** What a step has used with its earlier attempts; undefined if nothing of it counts here, as of what counts by the steps within. */
-function spentOn({ frame }: Course, { path }: Attempt, now: readonly (Spent | undefined)[]): Spent | undefined {
-  const all = [frame.open.get(path)?.spent, ...now].filter((one) => one !== undefined);
-  return all.length === 0 ? undefined : sumSpent(all);
+/** What the attempts at a step have used; nothing where what counts are the steps within it. */
+function spentBy({ spent }: UsageTracker): { spent?: Spent } {
+  const sum = spent();
+  return sum.tokens > 0 || sum.costUsd > 0 ? { spent: sum } : {};
 }
 
 function runStep(on: Walk, course: Course, attempt: Attempt & Pick<StepWork<unknown>, "limit">): Promise<StepResult> {
@@ -174,7 +176,7 @@ async function retryIfWorth(
   on: Walk,
   { frame }: Course,
   attempt: Attempt,
-  { error, spent }: { error: unknown; spent: Spent | undefined },
+  { error, spent }: { error: unknown; spent?: Spent | undefined },
 ): Promise<void> {
   const { attempts, planned } = attempt;
   const { retry } = planned.step;

@@ -1,3 +1,4 @@
+import { sumSpent } from "../definitions/runs.ts";
 import { Suspended } from "../jobs/reschedule.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { AppError, isCancel, notFound, Pause, toErrorView } from "../lib/errors.ts";
@@ -70,8 +71,11 @@ async function walkToEnd(
   const { tenantId, _id: runId } = run;
   const finish = async ({ output, ...closing }: Closing) => {
     const hasItems = run.definition.includes('"for_each"');
-    const known = { steps: [...root.results.values()], hasItems: hasItems && closing.status !== "completed" };
-    const { costUsd } = await spentOfRun(deps.store, run, known);
+    const steps = [...root.results.values()];
+    const { costUsd } =
+      hasItems && closing.status !== "completed"
+        ? await spentOfRun(deps.store, run, { steps, hasItems })
+        : sumSpent(steps.flatMap(({ spent }) => spent ?? []));
     const end = { ...closing, ...(output === undefined ? {} : { output }), costUsd, finishedAt: new Date() };
     const ofItems = hasItems ? await deps.store.workflowRuns.itemBytes(tenantId, runId) : 0;
     if (await deps.store.workflowRuns.finish(tenantId, runId, end, root.bytes + ofItems)) {

@@ -73,11 +73,17 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone;
 }
 
+/** Ports that were given to servers of this process: one of a cluster is free until its server listens. */
+const givenPorts = new Set<number>();
+
 /** A port outside of those that systems give to connections: one of these could be taken before the server listens. */
 async function freePort(): Promise<number> {
   for (let attempt = 1; ; attempt += 1) {
+    const wanted = randomInt(10_000, 32_000);
+    if (givenPorts.has(wanted)) continue;
+    givenPorts.add(wanted);
     const server = createServer();
-    server.listen(randomInt(10_000, 32_000), "127.0.0.1");
+    server.listen(wanted, "127.0.0.1");
     try {
       await once(server, "listening");
     } catch (error) {

@@ -69,6 +69,12 @@ class CodedRedis extends Redis {
     codeRejections(command);
     return super.sendCommand(command, stream);
   }
+
+  /** Ends, as ioredis does not, a connection too that waits for its next attempt to connect: BullMQ waits for the end of its own. */
+  override disconnect(reconnect = false): void {
+    if (this.status === "reconnecting" && !reconnect) this.status = "wait"; // of such a one ioredis says that it has ended
+    super.disconnect(reconnect);
+  }
 }
 
 /** The client's options, less the one that would change the type of every answer. */

@@ -29,8 +29,9 @@ EXPOSE 3000 9464
 # By bash alone, since a Node for each check takes more processor time than an idle worker. A start may wait for the store's
 # indexes and for another process that changes the data.
 HEALTHCHECK --interval=5s --timeout=5s --start-period=600s CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/$METRICS_PORT && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r line <&3 && [[ $line == *' 200 '* ]]"]
-# A worker is the same image with the command `workers/main.ts`. What the flags are for: scripts/start/children.ts.
-ENTRYPOINT ["node", "--initial-old-space-size=200", "--max-semi-space-size=16", "--heap-growing-percent=100"]
+# A worker is the same image with the command `--max-semi-space-size=16 --heap-growing-percent=100 workers/main.ts`. What the
+# flags are for: scripts/start/children.ts.
+ENTRYPOINT ["node", "--initial-old-space-size=200"]
 CMD ["api/server.ts"]
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Switchyard" \

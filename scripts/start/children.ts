@@ -4,23 +4,24 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 /**
- * Node's flags for an API or a worker that another process starts. The image's entry point and the scripts of package.json
- * say the same, since Node takes them on its command line alone: NODE_OPTIONS refuses the first one and the last one.
+ * Node's flags for an API that another process starts. The image's entry point and the scripts of package.json say the same,
+ * since Node takes this flag on its command line alone: NODE_OPTIONS refuses it.
  *
- * - `--initial-old-space-size`: uploaded files, vectors and the messages to the store lie outside of V8's heap and count as its
- *   growth. Without the flag a process that takes or indexes documents collects all of its garbage three times a second, which
- *   is a third of an API's main thread and a seventh of a worker's time. The price: such a process holds up to 100 MB more; an
- *   idle one does not.
+ * Uploaded files, vectors and the messages to the store lie outside of V8's heap and count as its growth. Without the flag a
+ * process that takes or indexes documents collects all of its garbage three times a second, which is a third of an API's main
+ * thread and a seventh of a worker's time. The price: such a process holds up to 100 MB more; an idle one does not.
+ */
+export const apiFlags: readonly string[] = ["--initial-old-space-size=200"];
+
+/**
+ * Those of a worker, which holds less memory by two more. An API has a little less to do without them.
+ *
  * - `--max-semi-space-size`: without it V8 grows its space for new objects to 128 MB while the modules are loaded, and a process
  *   that has work never gives that back. With it the space has 32 MB.
  * - `--heap-growing-percent`: without it a fast process lets its old space grow to a multiple of what is in use before its garbage
  *   is collected, and V8 keeps the pages. With it the space grows to twice as much.
  */
-export const nodeFlags: readonly string[] = [
-  "--initial-old-space-size=200",
-  "--max-semi-space-size=16",
-  "--heap-growing-percent=100",
-];
+export const workerFlags: readonly string[] = [...apiFlags, "--max-semi-space-size=16", "--heap-growing-percent=100"];
 
 /** Longest wait for a process to be ready, and beyond the grace of one that ends, in ms. */
 const START_TIMEOUT_MS = 60_000;

@@ -8,7 +8,7 @@ import { withDisposables } from "../../src/lib/disposables.ts";
 import { listen } from "../../src/lib/listen.ts";
 import { keepSecret, openDataFolder } from "../../src/lib/private-files.ts";
 import { makeLogger } from "../../src/observe/logger.ts";
-import { nodeFlags, productFile, supervise } from "./children.ts";
+import { apiFlags, productFile, supervise, workerFlags } from "./children.ts";
 
 export type LocalStack = {
   url: string;
@@ -46,10 +46,10 @@ export function runStack(config: Config, options: { say(text: string): void; env
       BOOTSTRAP_API_KEY: apiKey,
       ADMIN_TOKEN: adminToken,
     };
-    const run = (name: string, script: string, place: number) =>
+    const run = (name: string, script: string, { place, flags }: { place: number; flags: readonly string[] }) =>
       supervise({
         script: productFile(script),
-        flags: nodeFlags,
+        flags,
         env: { ...env, ...metricsPort(config, place) },
         graceMs: shutdownGraceMs,
         // PORT=0 took a free port, which stays the one that clients know.
@@ -57,11 +57,11 @@ export function runStack(config: Config, options: { say(text: string): void; env
         onRestart: (code, signal) => options.say(`${name} ended (${signal ?? `code ${code}`}); starting it again …`),
       });
     options.say(`starting the API and ${config.workers.count} workers …`);
-    const api = await run("the API", "../../api/server.ts", 0);
+    const api = await run("the API", "../../api/server.ts", { place: 0, flags: apiFlags });
     disposables.add(() => api.close());
     const workers = await Promise.all(
       Array.from({ length: config.workers.count }, (_, index) =>
-        run(`worker ${index + 1}`, "../../workers/main.ts", index + 1),
+        run(`worker ${index + 1}`, "../../workers/main.ts", { place: index + 1, flags: workerFlags }),
       ),
     );
     disposables.add(async () => void (await Promise.all(workers.map((worker) => worker.close()))));

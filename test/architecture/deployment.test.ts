@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { parseEnv, promisify } from "node:util";
 import { expect } from "chai";
 import { parse } from "yaml";
-import { nodeFlags } from "../../scripts/start/children.ts";
+import { apiFlags, workerFlags } from "../../scripts/start/children.ts";
 import { settings } from "../../src/config/config.ts";
 import { listen } from "../../src/lib/listen.ts";
 import { valueAt } from "../support/http-client.ts";
@@ -22,6 +22,9 @@ import {
 } from "./deployment-files.ts";
 import { root } from "./source-files.ts";
 
+/** What Node is given to run a worker; the image's entry point has the flags of an API already. */
+const workerCommand = [...workerFlags, "workers/main.ts"];
+
 describe("the image", () => {
   it("has the Node that package.json pins, and runs existing files on ports that it opens", async () => {
     const dockerfile = await read("Dockerfile");
@@ -36,9 +39,9 @@ describe("the image", () => {
       expect(ignored, `${path} does not reach the builder`).to.include(`!${path}`);
     }
     const [, entry = ""] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? [];
-    expect(JSON.parse(entry)).to.deep.equal(["node", ...nodeFlags]);
-    for (const [script, file] of Object.entries({ api: "api/server.ts", worker: "workers/main.ts" }))
-      expect(valueAt(manifest, `scripts.${script}`)).to.equal(["node", ...nodeFlags, file].join(" "));
+    expect(JSON.parse(entry)).to.deep.equal(["node", ...apiFlags]);
+    for (const [script, command] of Object.entries({ api: [...apiFlags, "api/server.ts"], worker: workerCommand }))
+      expect(valueAt(manifest, `scripts.${script}`)).to.equal(["node", ...command].join(" "));
     expect(dockerfile).to.match(/^CMD \["api\/server.ts"\]$/m);
     expect(dockerfile).to.match(/^USER node$/m);
     const env = Object.fromEntries([...dockerfile.matchAll(/(?:^ENV| {4})\s*(\w+)=(\S+)/gm)].map((m) => [m[1], m[2]]));
@@ -93,9 +96,12 @@ describe("the locked packages", () => {
 describe("docker-compose.yml", () => {
   it("runs API and workers of the image with settings that exist, and lets them shut down cleanly", async () => {
     const compose = await readYaml("docker-compose.yml");
-    for (const [name, entry] of Object.entries({ api: "api/server.ts", worker: "workers/main.ts" })) {
-      await exists(entry);
-      expect(valueAt(compose, `services.${name}.command`)).to.deep.equal([entry]);
+    for (const [name, command] of Object.entries({
+      api: ["api/server.ts"],
+      worker: workerCommand.slice(apiFlags.length),
+    })) {
+      await exists(command.at(-1) ?? "");
+      expect(valueAt(compose, `services.${name}.command`)).to.deep.equal(command);
       const env = Object.keys(valueAt(compose, `services.${name}.environment`) ?? {});
       expect([...settingNames, "GRAFANA_PASSWORD"], name).to.include.members(env);
       expect(env, name).to.include.members(["MONGODB_URL", "REDIS_URL", "MASTER_KEY"]);

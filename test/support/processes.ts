@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { nodeFlags } from "../../scripts/start/children.ts";
+import { apiFlags, workerFlags } from "../../scripts/start/children.ts";
 
 /** Longest time for a process to be ready, in ms. */
 const START_TIMEOUT_MS = 30_000;
@@ -27,7 +27,7 @@ export async function startProcess(
   const path = fileURLToPath(new URL(`../../${script}`, import.meta.url));
   const child = fork(path, {
     env: { ...process.env, ...env },
-    execArgv: [...process.execArgv, ...nodeFlags],
+    execArgv: [...process.execArgv, ...(script === "api/server.ts" ? apiFlags : workerFlags)],
     stdio: ["ignore", onOutput ? "pipe" : "ignore", "inherit", "ipc"],
   });
   if (onOutput) child.stdout?.setEncoding("utf8").on("data", onOutput);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nodeFlags } from "../../../scripts/start/children.ts";
+import { apiFlags, workerFlags } from "../../../scripts/start/children.ts";
 import { loadConfig } from "../../../src/config/config.ts";
 import { ensureServices } from "../../../src/embedded/ensure.ts";
 import { withDisposables } from "../../../src/lib/disposables.ts";
@@ -51,13 +51,13 @@ export function openStack(options: { workers?: number; env?: Record<string, stri
     const pinned = options.apiCore === undefined ? {} : { core: options.apiCore };
     const api = await startChild("./children/api.ts", {
       env,
-      flags: nodeFlags,
+      flags: apiFlags,
       ...pinned,
     });
     disposables.add(() => api.stop());
     const workers: Child[] = [];
     for (let index = 0; index < (options.workers ?? 0); index += 1) {
-      const worker = await startChild("./children/worker.ts", { env, flags: nodeFlags });
+      const worker = await startChild("./children/worker.ts", { env, flags: workerFlags });
       disposables.add(() => worker.stop());
       workers.push(worker);
     }

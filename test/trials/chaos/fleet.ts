@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { nodeFlags, productFile } from "../../../scripts/start/children.ts";
+import { apiFlags, productFile, workerFlags } from "../../../scripts/start/children.ts";
 import type { Freezer } from "./freezer.ts";
 
 /** Longest wait for a process to be ready, and for one to end that was asked to, in ms. */
@@ -160,7 +160,7 @@ function spawnInto(
   const number = ends.push(Number.POSITIVE_INFINITY);
   const child = fork(join(slot.release, scripts[slot.role]), {
     cwd: slot.release,
-    execArgv: [...process.execArgv, ...nodeFlags],
+    execArgv: [...process.execArgv, ...(slot.role === "api" ? apiFlags : workerFlags)],
     env: { ...process.env, ...env, ...envOf?.(number) },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });

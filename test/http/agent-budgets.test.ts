@@ -68,20 +68,20 @@ describe("the budget of an agent's run, for what its tools start", function () {
     return (step.actions ?? [step]).map(({ observation }) => observation);
   };
 
+  // Runs of a list one after the other: of those beside the one that ends it, what they have used until then is not counted.
   const loops = (): Record<string, () => Promise<object>> => ({
     "a loop of model steps": async () => loop(say),
     "a loop with many items at once": async () => loop(say, 8),
     "a loop without a limit of its answers": async () => loop({ ...say, maxTokens: undefined }, 4),
     "another workflow": async () =>
-      loop({ type: "workflow", workflowId: await createFlow([{ ...say, prompt: "Say it." }]) }, 4),
+      loop({ type: "workflow", workflowId: await createFlow([{ ...say, prompt: "Say it." }]) }),
     "a workflow in a workflow with a loop": async () => ({
       type: "workflow",
       workflowId: await createFlow([loop(say, 4)]),
     }),
     agents: async () =>
-      loop({ type: "agent", agentId: await runs.createAgent([], { maxTokens: 1_000 }), input: "Go." }, 4),
-    patterns: async () =>
-      loop({ type: "composite", pattern: "chain-of-thought", profile: "content", input: "Why?" }, 4),
+      loop({ type: "agent", agentId: await runs.createAgent([], { maxTokens: 1_000 }), input: "Go." }),
+    patterns: async () => loop({ type: "composite", pattern: "chain-of-thought", profile: "content", input: "Why?" }),
     branches: async () => ({
       type: "parallel",
       branches: Object.fromEntries(

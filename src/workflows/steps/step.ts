@@ -120,7 +120,8 @@ export type Nested = {
 
 /**
  * `spent`: what it used beside the calls that `limit` counts. `startedAt`: when the step began, where that was at an earlier
- * attempt. `finishReason`: how a model's answer ended. `failure`: the step has failed for good, although it has an output. `items`: of a list over items.
+ * attempt. `finishReason`: how a model's answer ended. `failure`: the step has failed for good, although it has an output.
+ * `items`: of a list over items.
  */
 export type StepResult = {
   output: unknown;
